@@ -1,0 +1,263 @@
+"""The one exit for values an application hands over: JSON-safe, bounded, and free of text.
+
+Free text becomes its type and digest. Only exact, well-known types are looked into; any other object becomes a
+marker with its class name, and none of its methods (`__repr__`, `__str__`, `__iter__`) is ever called.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from spanforge._hashing import Hasher, is_digest
+
+Note: TypeAlias = Callable[[str], None]
+"""Called with a reason each time an input is replaced or left out."""
+
+JsonValue: TypeAlias = Any
+"""None, bool, int, float, str, or a list or dict of these: what `json.dumps(allow_nan=False)` takes."""
+
+MAX_DEPTH: Final = 8
+MAX_NODES: Final = 1_000
+MAX_CAPTURED: Final = 512
+_LOOKED_AT: Final = 4_096
+_INT64: Final = 1 << 63
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_FIELD_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$-]{0,63}")
+
+FAILURE_CODES: Final = frozenset(
+    {
+        "CONTEXT_IGNORED",
+        "CONTEXT_OVERFLOW",
+        "EMBEDDING_FAILED",
+        "GENERATION_FAILED",
+        "GROUNDING_FAILED",
+        "INDEX_FULL",
+        "INDEX_UNAVAILABLE",
+        "INSUFFICIENT_CONTEXT",
+        "NOT_GROUNDED",
+        "NO_ACCESSIBLE_SOURCES",
+        "NO_RESULTS",
+        "PARSE_ERROR",
+        "PERMISSION_DENIED",
+        "RERANK_FAILED",
+        "TEMPLATE_ERROR",
+        "UNSUPPORTED_FORMAT",
+    }
+)
+"""The failure codes of the RAG contract (rag-contract, sub-contracts 1 to 5): kept as they are."""
+
+_ERROR_NAMES = FAILURE_CODES | {
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+}
+
+# Order matters: a key or an address is recognised before the digits inside it are.
+_SECRETS: Final = (
+    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"), "[email]"),
+    (re.compile(r"(?i)\b(?:bearer|basic|token|api[_-]?key|secret|password)\b[\s:=\"']{1,8}[^\s\"',;]{4,}"), "[token]"),
+    (re.compile(r"\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|xox[abprs]|hf|glpat)[-_][\w-]{8,}"), "[key]"),
+    (re.compile(r"\b(?:AKIA|ASIA|AIza|ya29\.|eyJ)[\w./+=-]{12,}"), "[key]"),
+    (re.compile(r"\b(?:\d[ -]?){12,18}\d\b"), "[card]"),
+    (re.compile(r"(?<!\w)\+?\(?\d[\d ().-]{7,17}\d(?!\w)"), "[phone]"),
+    (re.compile(r"\b[A-Za-z0-9+/_=-]{32,}"), "[key]"),
+)
+
+
+def well_formed(text: str) -> str:
+    """Return `text` with each lone surrogate, which UTF-8 and strict JSON cannot carry, as U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def scrub(text: str) -> str:
+    """Return at most 512 characters of `text` with e-mail, phone, card, key and token patterns masked."""
+    if len(text) > _LOOKED_AT:
+        # A secret cut in two would escape its pattern, so the last, perhaps broken, word goes too.
+        text = text[:_LOOKED_AT].rsplit(None, 1)[0]
+    for pattern, mask in _SECRETS:
+        text = pattern.sub(mask, text)
+    return well_formed(text[:MAX_CAPTURED])
+
+
+class Cleaner:
+    """Applies one privacy policy to every free-text or structured input.
+
+    Args:
+        hasher: Makes the digests.
+        allow: Keys whose string values are kept, scrubbed and cut.
+        capture: Keep every message scrubbed and cut instead of as a digest.
+    """
+
+    __slots__ = ("_allow", "_capture", "hasher")
+
+    def __init__(self, hasher: Hasher, allow: frozenset[str] = frozenset(), *, capture: bool = False) -> None:
+        self.hasher = hasher
+        self._allow = allow
+        self._capture = capture
+
+    def text(self, value: str, key: str = "") -> str:
+        """Return what is kept of free text under `key`."""
+        if self._capture or key in self._allow:
+            return scrub(value)
+        return self.hasher.labelled("str", value)
+
+    def error(self, value: object) -> str:
+        """Return what is kept of an error: the class name of an exception, a known code, else a digest."""
+        if isinstance(value, type):
+            return value.__name__
+        if not isinstance(value, str):
+            return type(value).__name__
+        return value if value in _ERROR_NAMES else self.text(value, "error_message")
+
+    def digest(self, value: object) -> str:
+        """Return what stands where a digest belongs: a digest as given, any other text hashed."""
+        if not value:
+            return ""
+        if isinstance(value, str):
+            return value if is_digest(value) else self.hasher.digest(value)
+        return self.hasher.digest(value) if isinstance(value, bytes) else ""
+
+    def mapping(self, value: object, note: Note) -> dict[str, JsonValue]:
+        """Return a JSON-safe copy of a metadata or filter mapping; what cannot be kept is noted by reason."""
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            note("not_a_mapping")
+            return {}
+        return _Walk(self, note).mapping(value, 0)
+
+
+class _Walk:
+    """One pass over one nested value, with its budget of nodes and the containers on the current path."""
+
+    __slots__ = ("_budget", "_cleaner", "_note", "_path")
+
+    def __init__(self, cleaner: Cleaner, note: Note) -> None:
+        self._cleaner = cleaner
+        self._note = note
+        self._budget = MAX_NODES
+        self._path: set[int] = set()
+
+    def mapping(self, value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
+        kept: dict[str, JsonValue] = {}
+        self._path.add(id(value))
+        # dict's own iteration: a subclass may override it with code that fails or never ends.
+        for key, item in dict.copy(value).items():
+            if self._budget <= 0:
+                self._note("too_many_values")
+                break
+            name = self._key(key)
+            kept[name] = self._value(item, name, depth + 1)
+        self._path.discard(id(value))
+        return kept
+
+    def _key(self, key: object) -> str:
+        if isinstance(key, Enum):
+            key = key._value_
+        if isinstance(key, str) and _FIELD_NAME.fullmatch(key):
+            return str.__str__(key)
+        if isinstance(key, str):
+            return self._cleaner.hasher.labelled("key", key)
+        if key is None or type(key) in {bool, int, float, UUID}:
+            return str(key)[:MAX_CAPTURED] if type(key) is not int or abs(key) < _INT64 else "int"
+        self._note("key_type")
+        return f"key:{type(key).__name__}"
+
+    def _value(self, value: object, key: str, depth: int) -> JsonValue:
+        self._budget -= 1
+        if isinstance(value, Enum):
+            value = value._value_
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if issubclass(kind, str):
+            return self._cleaner.text(str.__str__(value), key)  # type: ignore[arg-type]
+        if issubclass(kind, (int, float, Decimal)) or kind.__module__ == "numpy":
+            return self._number(value)
+        if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
+            return self._container(value, key, depth)
+        return self._scalar(value)
+
+    def _container(self, value: Any, key: str, depth: int) -> JsonValue:
+        if depth > MAX_DEPTH or id(value) in self._path:
+            self._note("nested_too_deep" if depth > MAX_DEPTH else "cycle")
+            return f"type:{type(value).__name__}"
+        if isinstance(value, dict):
+            return self.mapping(value, depth)
+        self._path.add(id(value))
+        kept = self._items(_own_iteration(value), key, depth)
+        self._path.discard(id(value))
+        # Sets have no order of their own; sorting keeps the same input to the same line.
+        return sorted(kept, key=repr) if isinstance(value, (set, frozenset)) else kept
+
+    def _items(self, values: Iterable[object], key: str, depth: int) -> list[JsonValue]:
+        kept: list[JsonValue] = []
+        for item in values:
+            if self._budget <= 0:
+                self._note("too_many_values")
+                break
+            kept.append(self._value(item, key, depth + 1))
+        return kept
+
+    def _number(self, value: Any) -> JsonValue:
+        if type(value).__module__ == "numpy":
+            if getattr(value, "shape", None) != ():
+                return f"type:{type(value).__name__}"
+            value = value.item()
+        if isinstance(value, bool) or (isinstance(value, int) and -_INT64 <= value < _INT64):
+            return value
+        number = as_float(value)
+        if number is None:
+            self._note("not_finite")
+        return number
+
+    def _scalar(self, value: object) -> JsonValue:
+        if isinstance(value, (bytes, bytearray)):
+            return self._cleaner.hasher.labelled("bytes", bytes(value))
+        if isinstance(value, PurePath):
+            return self._cleaner.hasher.labelled("path", str(value))
+        if type(value) is UUID:
+            return str(value)
+        if type(value) is timedelta:
+            return value.total_seconds()
+        if isinstance(value, (date, time)) and type(value) in {date, time, datetime}:
+            zone = getattr(value, "tzinfo", None)
+            if zone is None or type(zone) in {timezone, ZoneInfo}:
+                return value.isoformat()
+        self._note("unknown_type")
+        return f"type:{type(value).__name__}"
+
+
+def _own_iteration(value: Any) -> Iterable[object]:
+    """Iterate by the built-in type's own method: a subclass may override `__iter__`."""
+    for base in (list, tuple, set, frozenset, deque):
+        if isinstance(value, base):
+            return base.__iter__(value)  # type: ignore[no-any-return]
+    return ()
+
+
+def as_float(value: Any) -> float | None:
+    """Return a finite float for a number, a numpy scalar, a Decimal or a numeric string; None for anything else."""
+    kind = type(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if not issubclass(kind, (int, float, Decimal, str)):
+        if kind.__module__ != "numpy" or getattr(value, "shape", None) != ():
+            return None
+        value = value.item()
+    if isinstance(value, str) and len(value) > MAX_CAPTURED:
+        return None
+    try:
+        number = float(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

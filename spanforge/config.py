@@ -1,0 +1,231 @@
+"""Settings: what `configure()` takes, and the only reader of the environment.
+
+Keywords win over `SPANFORGE_*` variables, which win over the defaults below.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from spanforge._hashing import MIN_KEY_BYTES
+from spanforge._version import __version__
+from spanforge.exceptions import ConfigError
+
+__all__ = ["SFClientConfig", "SecretStr", "Settings"]
+
+_PREFIX = "SPANFORGE_"
+_log = logging.getLogger("spanforge")
+
+
+def _split(value: object) -> object:
+    """Let lists be written as `a, b` in the environment, and a single sink be given without a list around it."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value) if isinstance(value, (list, set, frozenset)) else value
+
+
+def _one_or_many(value: object) -> object:
+    """As `_split`; a sink object that stands alone is a list of one."""
+    split = _split(value)
+    return split if isinstance(split, tuple) else (split,)
+
+
+class Settings(BaseModel):
+    """Everything that can be configured, frozen. Each field is also read from `SPANFORGE_<FIELD IN CAPITALS>`.
+
+    Attributes:
+        sinks: Where events go: `structlog`, `jsonl:PATH`, `sqlite:PATH`, `memory`, or objects with the methods
+            of `spanforge.sinks.base.Sink`.
+        disabled: Every call becomes a cheap no-op that still returns a session id.
+        sandbox: Events go to memory only, whatever `sinks` says.
+        delivery: `thread` gives each sink a worker; `sync` delivers in the calling thread before the call
+            returns (function hosts, tests).
+        source: Who emits, as `name@version`.
+        org_id: Default organisation of every event; `sf_rag.bind` overrides it for a block.
+        team_id: Default team, likewise.
+        project_id: Sent as the tag `project_id` when set.
+        hash_key: At least 32 bytes: digests become HMAC-SHA-256 under this key.
+        signing_key: Makes `jsonl:PATH` sinks sign their hash chain.
+        capture_messages: Keep free text scrubbed and cut at 512 characters, not as a digest.
+        metadata_allow: Keys whose string values in metadata and filters are kept (scrubbed and cut).
+        sample_rate: Share of sessions whose stages are sent, in [0, 1], decided by session id.
+        keep_grounding_below: Sessions with a grounding score under this are kept whole whatever the rate.
+        max_sessions: Open sessions kept at once; the least recently used is ended to make room.
+        retained_sessions: Summaries of ended sessions kept for `end_session` and `get_session`.
+        session_idle_s: Seconds without a call after which an open session is ended.
+        max_chunk_ids: Distinct chunk ids a session remembers, and chunks kept of one result.
+        queue_events: Events that may wait for the slowest sink; the oldest are dropped beyond it, and counted.
+        queue_bytes: Estimated bytes that may wait, likewise.
+        batch_events: Most events handed to a sink at once.
+        batch_delay_s: Seconds a worker waits for company before it writes.
+        max_attempts: Tries a batch gets before its events are tried one by one.
+        backoff_s: Wait after the first failed try; doubles with each, up to `max_backoff_s`.
+        max_backoff_s: Longest wait between tries, and of an open circuit.
+        exit_timeout_s: Seconds that leaving the process may spend on delivery.
+        handle_sigterm: Deliver on SIGTERM, then do what would have been done without us.
+        strict: Raise on inputs that would be replaced and counted (for tests).
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
+    )
+
+    sinks: Annotated[tuple[Any, ...], BeforeValidator(_one_or_many)] = ("structlog",)
+    disabled: bool = False
+    sandbox: bool = False
+    delivery: Literal["thread", "sync"] = "thread"
+    source: str = Field(default=f"spanforge@{__version__}", pattern=r"^[^@\s]+@[^@\s]+$")
+    org_id: str = ""
+    team_id: str = ""
+    project_id: str = ""
+    hash_key: SecretStr | None = None
+    signing_key: SecretStr | None = None
+    capture_messages: bool = False
+    metadata_allow: Annotated[frozenset[str], BeforeValidator(_split)] = frozenset()
+    sample_rate: float = Field(default=1.0, ge=0.0, le=1.0)
+    keep_grounding_below: float = Field(default=0.5, ge=0.0, le=1.0)
+    max_sessions: int = Field(default=10_000, ge=1)
+    retained_sessions: int = Field(default=1_000, ge=0)
+    session_idle_s: float = Field(default=1_800.0, gt=0)
+    max_chunk_ids: int = Field(default=10_000, ge=1)
+    queue_events: int = Field(default=10_000, ge=1)
+    queue_bytes: int = Field(default=32 << 20, ge=1 << 16)
+    batch_events: int = Field(default=512, ge=1)
+    batch_delay_s: float = Field(default=0.1, ge=0)
+    max_attempts: int = Field(default=4, ge=1)
+    backoff_s: float = Field(default=0.05, ge=0)
+    max_backoff_s: float = Field(default=30.0, ge=0)
+    exit_timeout_s: float = Field(default=1.5, ge=0)
+    handle_sigterm: bool = False
+    strict: bool = False
+
+    @classmethod
+    def load(cls, overrides: Mapping[str, object] | None = None) -> Self:
+        """Build settings from keywords, then the environment, then the defaults.
+
+        Raises:
+            ConfigError: A value cannot be used; the message names the setting, not the value.
+        """
+        return cls._validated({**_from_environment(), **(overrides or {})})
+
+    @classmethod
+    def load_leniently(cls) -> Self:
+        """Build settings from the environment where nobody can catch an error: bad values are logged and left out."""
+        values = _from_environment()
+        while True:
+            try:
+                return cls._validated(values)
+            except ConfigError as error:
+                _log.error("spanforge setting left at its default: %s", error)  # noqa: TRY400  a traceback adds nothing
+                bad = str(error).partition(":")[0]
+                if bad not in values:
+                    return cls()
+                del values[bad]
+
+    @classmethod
+    def _validated(cls, values: Mapping[str, object]) -> Self:
+        problem = ""
+        try:
+            settings = cls.model_validate(dict(values))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            problem = f"{first['loc'][0]}: {_remedy(first['type'], first['msg'])}"
+        else:
+            if settings.hash_key is None or len(settings.hash_key.get_secret_value().encode()) >= MIN_KEY_BYTES:
+                return settings
+            problem = f"hash_key: needs at least {MIN_KEY_BYTES} bytes; secrets.token_urlsafe(32) makes one"
+        raise ConfigError(problem)
+
+    @cached_property
+    def default_tags(self) -> dict[str, str]:
+        """Tags every event carries."""
+        return {"project_id": self.project_id} if self.project_id else {}
+
+
+_KNOWN_ELSEWHERE = frozenset(
+    {"ENDPOINT", "API_KEY", "TIMEOUT_MS", "MAX_RETRIES", "LOCAL_FALLBACK", "TLS_VERIFY", "PROXY", "MAGIC_SECRET"}
+)
+"""Variables of the earlier package that `SFClientConfig.from_env` reads: no setting, and no reason for a warning."""
+
+
+def _from_environment() -> dict[str, object]:
+    names = {name.removeprefix(_PREFIX): name for name in os.environ if name.startswith(_PREFIX)}
+    values: dict[str, object] = {}
+    for short, name in names.items():
+        if short.lower() in Settings.model_fields:
+            if os.environ[name]:
+                values[short.lower()] = os.environ[name]
+        elif short not in _KNOWN_ELSEWHERE:
+            _log.warning("unknown environment variable %s: it has no effect; see `spanforge doctor`", name)
+    return values
+
+
+def _remedy(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "there is no such setting; see the reference of `configure` for the list"
+    return f"{message[:1].lower()}{message[1:]}"
+
+
+@validated_dataclass(config=ConfigDict(hide_input_in_errors=True, defer_build=True))
+class SFClientConfig:
+    """The client configuration of the earlier package, accepted as it is.
+
+    Attributes:
+        endpoint: Kept for compatibility and never contacted: events go to sinks.
+        api_key: Kept for compatibility, and kept secret.
+        project_id: Sent as the tag `project_id` of every event.
+        timeout_ms: Kept for compatibility (milliseconds).
+        max_retries: Retries after a first failed write to a sink.
+        local_fallback_enabled: Kept for compatibility.
+        tls_verify: Kept for compatibility; certificates are always verified.
+        proxy: Kept for compatibility.
+        signing_key: Signs the hash chain of `jsonl:PATH` sinks.
+        magic_secret: Kept for compatibility, and kept secret.
+    """
+
+    endpoint: str = ""
+    api_key: SecretStr = Field(default=SecretStr(""))
+    project_id: str = ""
+    timeout_ms: int = 2_000
+    max_retries: int = 3
+    local_fallback_enabled: bool = True
+    tls_verify: bool = True
+    proxy: str | None = None
+    signing_key: SecretStr = Field(default=SecretStr(""))
+    magic_secret: SecretStr = Field(default=SecretStr(""))
+
+    @classmethod
+    def from_env(cls) -> SFClientConfig:
+        """Build from the `SPANFORGE_*` variables of the same names (`SPANFORGE_LOCAL_FALLBACK` for the fallback).
+
+        Raises:
+            ConfigError: A variable has a value that cannot be used; the message names the field.
+        """
+        values = {
+            field: os.environ[_PREFIX + variable]
+            for field in cls.__dataclass_fields__
+            if (variable := "LOCAL_FALLBACK" if field == "local_fallback_enabled" else field.upper())
+            and os.environ.get(_PREFIX + variable)
+        }
+        problem = ""
+        try:
+            return cls(**values)  # type: ignore[arg-type]  pydantic parses the text of each variable
+        except ValidationError as error:
+            problem = str(error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"][0])
+        raise ConfigError(f"{problem}: SPANFORGE_{problem.upper()} cannot be read; see SFClientConfig for its type")
+
+    def as_overrides(self) -> dict[str, object]:
+        """Return the settings this configuration stands for."""
+        overrides: dict[str, object] = {"max_attempts": max(1, self.max_retries + 1)}
+        if self.project_id:
+            overrides["project_id"] = self.project_id
+        if self.signing_key.get_secret_value():
+            overrides["signing_key"] = self.signing_key
+        return overrides

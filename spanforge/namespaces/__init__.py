@@ -1,0 +1,1 @@
+"""What an event says: the envelope, the payloads and the hash chain."""

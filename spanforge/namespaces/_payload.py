@@ -1,0 +1,90 @@
+"""What every payload class shares: validation whose errors carry no input, and plain dicts both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from spanforge.exceptions import InvalidPayloadError
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+Score = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Milliseconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+_CONFIG = ConfigDict(hide_input_in_errors=True, defer_build=True, extra="forbid")
+_T = TypeVar("_T", bound="Payload")
+
+
+class _CleanErrors(type):
+    """Turns pydantic's error, which carries the input, into one that names the field and nothing else."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except ValidationError as error:
+            problem = _describe([field.name for field in fields(cls)], error)  # pyright: ignore[reportArgumentType]  every payload is a dataclass
+        # Raised here, outside the handler, so that the pydantic error does not hang on ours as its context.
+        raise InvalidPayloadError(f"{cls.__name__}.{problem}")
+
+
+class Payload(metaclass=_CleanErrors):
+    """Base of the payload classes.
+
+    A payload is frozen, takes its fields by keyword or position, and refuses invalid values with an
+    `InvalidPayloadError` that names the field.
+    """
+
+    if TYPE_CHECKING:
+        __dataclass_fields__: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values; absent ones are left out, never null."""
+        return {
+            field.name: _plain(value)
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build from a mapping; unknown keys, which a newer version may have written, are ignored.
+
+        Raises:
+            InvalidPayloadError: A field is missing or invalid.
+        """
+        names = cls.__dataclass_fields__.keys()
+        return cls(**{name: value for name, value in data.items() if name in names})
+
+    @classmethod
+    def trusted(cls, values: dict[str, Any]) -> Self:
+        """Build without validation from values this package computed itself; every field must be present."""
+        instance = object.__new__(cls)
+        instance.__dict__.update(values)
+        return instance
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Payload):
+        return value.to_dict()
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]  any JSON value
+    return dict(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
+
+
+@dataclass_transform(frozen_default=True)
+def payload(cls: type[_T]) -> type[_T]:
+    """Make a frozen, validated dataclass of a `Payload` subclass."""
+    return validated_dataclass(cls, config=_CONFIG, frozen=True)
+
+
+def _describe(names: list[str], error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field, *inner = first["loc"]
+    # A positional argument is reported by its number.
+    where = ".".join(str(part) for part in (names[field] if isinstance(field, int) else field, *inner))
+    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
