@@ -1,0 +1,75 @@
+"""Making one order of two: by words and by vectors.
+
+`weighted` is the default: both figures are stretched to [0, 1] over the union of the two candidate lists of
+this one question, then averaged. `reciprocal_rank` looks at ranks alone (Cormack, Clarke and Büttcher
+2009); with a weak embedder it ranks worse, so it is offered, not the default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spanforge.reference.index.base import Candidate
+
+FusionMethod = Literal["weighted", "rrf"]
+RRF_CONSTANT = 60
+"""Smoothing constant of reciprocal-rank fusion, as in the paper."""
+
+
+def fuse(candidates: Sequence[Candidate], *, method: FusionMethod, dense_weight: float) -> list[float]:
+    """Return one score in [0, 1] a candidate, in the order given.
+
+    Args:
+        candidates: The union of both lists.
+        method: ``weighted`` or ``rrf``.
+        dense_weight: Share in [0, 1] of the vectors' figure in the weighted score.
+    """
+    words = [candidate.bm25 for candidate in candidates]
+    vectors = [candidate.cosine for candidate in candidates]
+    if method == "rrf":
+        return reciprocal_rank(words, vectors)
+    if all(score is None for score in vectors):
+        return stretch(words)
+    if all(score is None for score in words):
+        return stretch(vectors)
+    return weighted(words, vectors, dense_weight)
+
+
+def weighted(
+    words: Sequence[float | None], vectors: Sequence[float | None], dense_weight: float
+) -> list[float]:
+    """Return the weighted mean of the two figures, each stretched over these candidates."""
+    return [
+        (1.0 - dense_weight) * word + dense_weight * vector
+        for word, vector in zip(stretch(words), stretch(vectors), strict=True)
+    ]
+
+
+def reciprocal_rank(words: Sequence[float | None], vectors: Sequence[float | None]) -> list[float]:
+    """Return the sum of ``1 / (60 + rank)`` over both lists, scaled so that first in both gives 1."""
+    best = 2.0 / (RRF_CONSTANT + 1)
+    totals = [0.0] * len(words)
+    for scores in (words, vectors):
+        ranked = sorted(
+            (i for i, score in enumerate(scores) if score is not None), key=lambda i: -(scores[i] or 0.0)
+        )
+        for rank, i in enumerate(ranked, start=1):
+            totals[i] += 1.0 / (RRF_CONSTANT + rank)
+    return [total / best for total in totals]
+
+
+def stretch(scores: Sequence[float | None]) -> list[float]:
+    """Scale to [0, 1] between the least and the greatest; absent is 0, and all equal is 1."""
+    present = [score for score in scores if score is not None]
+    if not present:
+        return [0.0] * len(scores)
+    # A candidate the word search did not return has a score of at most the least one returned: it counts as
+    # zero.
+    low = min(present) if len(present) == len(scores) else min(0.0, *present)
+    high = max(present)
+    if high <= low:
+        return [0.0 if score is None else 1.0 for score in scores]
+    return [0.0 if score is None else (score - low) / (high - low) for score in scores]

@@ -1,0 +1,153 @@
+"""The index protocol.
+
+An index answers with two candidate lists, by words and by vectors; how they become one order is decided
+above it, so that every engine ranks alike. Who may see what is part of every request: an engine applies the
+selection inside its query, never to its results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spanforge.reference.models import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A passage as it is stored.
+
+    Attributes:
+        search_text: What the word index sees: the headings over the passage, and the passage.
+        timestamp: Seconds since the epoch, UTC; absent where the document is undated.
+        vector: Unit vector, or absent in an index that searches by words alone.
+    """
+
+    chunk_id: str
+    org_id: str
+    data_source_id: str
+    document_id: str
+    text: str = field(repr=False)
+    search_text: str = field(repr=False)
+    content_hash: str = ""
+    source: str = ""
+    media_type: str = ""
+    heading: str = field(default="", repr=False)
+    page: int | None = None
+    start: int = 0
+    end: int = 0
+    tokens: int = 0
+    timestamp: float | None = None
+    quality: float | None = None
+    metadata: str = field(default="{}", repr=False)
+    vector: NDArray[np.float32] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of one organisation, narrowed by sources, documents and chunk ids. Absent means not narrowed."""
+
+    org_id: str
+    data_source_ids: tuple[str, ...] | None = None
+    document_ids: tuple[str, ...] | None = None
+    excluding_chunk_ids: tuple[str, ...] = ()
+    filters: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search inside a selection.
+
+    Attributes:
+        text: The question's words, empty to search by vector alone.
+        vector: The question's unit vector, absent to search by words alone.
+        limit: Candidates wanted from each of the two searches.
+    """
+
+    text: str = field(repr=False)
+    vector: NDArray[np.float32] | None = field(repr=False)
+    limit: int
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row found, with what each search made of it.
+
+    Attributes:
+        bm25: Score by words, absent where only the vector found it.
+        cosine: Similarity of the vectors in [-1, 1], absent in a search by words alone.
+    """
+
+    row: IndexRow
+    bm25: float | None
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHits:
+    """The union of both candidate lists, each row once, in no particular order."""
+
+    candidates: tuple[Candidate, ...]
+
+
+class Index(Protocol):
+    """Keeps passages. Safe to use from several threads; engines on disk also from several processes."""
+
+    @property
+    def name(self) -> str:
+        """Name of the engine."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes with every change of content; keys whatever is cached above."""
+        ...
+
+    def upsert(self, rows: Sequence[IndexRow]) -> None:
+        """Add rows, replacing those with the same chunk id; all of them or none.
+
+        Raises:
+            IndexFull: The quota or the disk is used up.
+            IndexUnavailable: The store cannot be written.
+        """
+        ...
+
+    def search(self, request: SearchRequest) -> SearchHits:
+        """Return the best rows by words and by vector inside the selection.
+
+        Raises:
+            IndexUnavailable: The store cannot be read.
+        """
+        ...
+
+    def delete(self, selection: Selection) -> int:
+        """Delete the selected rows, their text gone from the store as well, and return how many there were."""
+        ...
+
+    def count(self, selection: Selection) -> int:
+        """Return how many rows are selected."""
+        ...
+
+    def close(self) -> None:
+        """Release what the engine holds."""
+        ...
+
+
+def filter_value(value: Any) -> Any:
+    """Return a filter's value as the engines compare it: times as seconds since the epoch, UTC."""
+    if isinstance(value, datetime):
+        return epoch(value)
+    return value
+
+
+def epoch(moment: datetime) -> float:
+    """Return seconds since the epoch; a time without a zone is taken as UTC."""
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,201 @@
+"""Ingestion as jobs: queued, processing, completed or failed; followed, cancelled, and taken up again after a crash.
+
+A job holds a lock for as long as its process lives. A job that says it is processing while nobody holds its
+lock belonged to a process that died; `Jobs.resume` does it again, and documents that were done cost
+nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ulid import ULID
+
+from spanforge import _clock
+from spanforge.reference._extras import load
+from spanforge.reference.catalog import JobRecord
+from spanforge.reference.failures import InvalidInput, RagFailure
+from spanforge.reference.ingestion import Ingestor
+from spanforge.reference.loading import waiting
+from spanforge.reference.models import Document, IngestionOutput, JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
+
+    from spanforge.reference.catalog import Catalog
+    from spanforge.reference.ingestion import Progress
+    from spanforge.reference.loading import Waiting
+    from spanforge.reference.models import User
+
+CANCELLED = "CANCELLED"
+"""Reason of a job that ended because it was asked to."""
+INTERRUPTED = "INTERRUPTED"
+"""Reason of a job whose process died and whose documents were not files, so that nobody can finish it."""
+_REPORT_SECONDS = 0.2
+_UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.PROCESSING})
+
+
+class Jobs:
+    """Runs ingestion jobs over one catalogue, each in the caller's thread or in one of its own."""
+
+    def __init__(self, catalog: Catalog, home: Path | None, make_ingestor: Callable[..., Ingestor]) -> None:
+        self._catalog = catalog
+        self._home = home
+        self._make_ingestor = make_ingestor
+        self._threads: dict[str, threading.Thread] = {}
+
+    def create(
+        self,
+        items: Iterable[Document | Path | str],
+        user: User,
+        data_source_id: str,
+        settings: dict[str, Any],
+    ) -> tuple[IngestionOutput, list[Waiting]]:
+        """Queue a job and return it with what it is to do."""
+        items = list(items)
+        todo = waiting(items)
+        job = IngestionOutput(
+            job_id=str(ULID()), data_source_id=data_source_id, status=JobStatus.QUEUED, total=len(todo)
+        )
+        request: dict[str, Any] | None = None
+        if not any(isinstance(item, Document) for item in items):
+            paths = [str(Path(item).resolve()) for item in items if not isinstance(item, Document)]
+            request = {"paths": [path.encode("utf-8", "surrogateescape").hex() for path in paths], **settings}
+        self._catalog.put_job(JobRecord(job, user.org_id, user.user_id, request))
+        return job, todo
+
+    def run(
+        self,
+        job: IngestionOutput,
+        todo: Sequence[Waiting],
+        user: User,
+        settings: dict[str, Any],
+        report: Callable[[IngestionOutput], None] | None = None,
+    ) -> IngestionOutput:
+        """Work on a job until it ends, and return how it ended. Failures of the store are in its ``reason``."""
+        with self._alive(job.job_id):
+            return self._work(job, todo, user, settings, report)
+
+    def start(
+        self, job: IngestionOutput, todo: Sequence[Waiting], user: User, settings: dict[str, Any]
+    ) -> threading.Thread:
+        """Work on a job in a thread of its own."""
+        thread = threading.Thread(
+            target=self.run,
+            args=(job, todo, user, settings),
+            name=f"spanforge-ingest-{job.job_id}",
+            daemon=True,
+        )
+        self._threads[job.job_id] = thread
+        thread.start()
+        return thread
+
+    def get(self, job_id: str, user: User) -> IngestionOutput:
+        """Return a job of the user's organisation that the user started.
+
+        Raises:
+            InvalidInput: There is none of this id that the user may see.
+        """
+        record = self._catalog.job(job_id)
+        if record is None or (record.org_id, record.user_id) != (user.org_id, user.user_id):
+            raise InvalidInput("job_id names no job of this user.")
+        return record.output
+
+    def wait(self, job_id: str, timeout: float | None = None) -> None:
+        """Wait until a job started here ends, for at most ``timeout`` seconds."""
+        thread = self._threads.get(job_id)
+        if thread is not None:
+            thread.join(timeout)
+
+    def cancel(self, job_id: str, user: User) -> IngestionOutput:
+        """Ask a job to stop. It ends failed, with the reason `CANCELLED`, after the document at hand."""
+        self.get(job_id, user)
+        self._catalog.cancel_job(job_id)
+        return self.get(job_id, user)
+
+    def resume(self, user: User) -> list[IngestionOutput]:
+        """Finish the user's jobs whose process died; return how they ended."""
+        ended: list[IngestionOutput] = []
+        for record in self._catalog.jobs(user.org_id):
+            if record.user_id != user.user_id or record.output.status not in _UNFINISHED:
+                continue
+            timeout = load("filelock", "reference").Timeout if self._home else TimeoutError
+            try:
+                with self._alive(record.output.job_id):
+                    ended.append(self._take_up(record, user))
+            except timeout:
+                continue  # its process lives
+        return ended
+
+    def _take_up(self, record: JobRecord, user: User) -> IngestionOutput:
+        if record.request is None:
+            job = record.output.model_copy(update={"status": JobStatus.FAILED, "reason": INTERRUPTED})
+            self._catalog.put_job(JobRecord(job, record.org_id, record.user_id, None))
+            return job
+        settings = dict(record.request)
+        paths = [bytes.fromhex(path).decode("utf-8", "surrogateescape") for path in settings.pop("paths")]
+        todo = waiting(paths)
+        job = record.output.model_copy(update={"total": len(todo)})
+        return self._work(job, todo, user, settings, None)
+
+    def _work(
+        self,
+        job: IngestionOutput,
+        todo: Sequence[Waiting],
+        user: User,
+        settings: dict[str, Any],
+        report: Callable[[IngestionOutput], None] | None,
+    ) -> IngestionOutput:
+        state = job.model_copy(update={"status": JobStatus.PROCESSING})
+        self._save(state, user)
+        reported = _clock.monotonic()
+
+        def on_progress(progress: Progress) -> None:
+            nonlocal reported, state
+            state = _with(state, progress)
+            if report is not None:
+                report(state)
+            now = _clock.monotonic()
+            if now - reported >= _REPORT_SECONDS:
+                reported = now
+                self._save(state, user)
+
+        try:
+            ingestor = self._make_ingestor(user.org_id, job.data_source_id, **settings)
+            progress = ingestor.run(
+                todo, report=on_progress, stop=lambda: self._catalog.is_cancelled(job.job_id)
+            )
+            cancelled = self._catalog.is_cancelled(job.job_id) and _with(state, progress).progress < 1.0
+            status = JobStatus.FAILED if cancelled else JobStatus.COMPLETED
+            reason = CANCELLED if cancelled else None
+            state = _with(state, progress).model_copy(update={"vector_ids": progress.vector_ids})
+        except RagFailure as failure:
+            status, reason = JobStatus.FAILED, failure.code
+        state = state.model_copy(update={"status": status, "reason": reason})
+        self._save(state, user)
+        return state
+
+    def _save(self, job: IngestionOutput, user: User) -> None:
+        self._catalog.put_job(JobRecord(job, user.org_id, user.user_id, None))
+
+    def _alive(self, job_id: str) -> AbstractContextManager[Any]:
+        if self._home is None:
+            return nullcontext()
+        folder = self._home / "jobs"
+        folder.mkdir(exist_ok=True)
+        return load("filelock", "reference").FileLock(folder / f"{job_id}.lock", timeout=0)
+
+
+def _with(job: IngestionOutput, progress: Progress) -> IngestionOutput:
+    return job.model_copy(
+        update={
+            "indexed": progress.indexed,
+            "unchanged": progress.unchanged,
+            "chunks": progress.chunks,
+            "failures": list(progress.failures),
+        }
+    )

@@ -1,0 +1,217 @@
+"""From text to terms: the analysis shared by search, reranking and answering.
+
+Lower-cased words, English stop words left out, Snowball stems. Everything that compares words of a question
+with words of a document goes through here, so that all stages mean the same by "the same word".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from spanforge.reference._extras import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_WORD = re.compile(r"\w+(?:[.,]\d+)*", re.UNICODE)
+STOP_WORDS = frozenset(
+    [
+        "a",
+        "about",
+        "above",
+        "after",
+        "again",
+        "against",
+        "all",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "below",
+        "between",
+        "both",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "don",
+        "down",
+        "during",
+        "each",
+        "few",
+        "for",
+        "from",
+        "further",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "herself",
+        "him",
+        "himself",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "me",
+        "more",
+        "most",
+        "my",
+        "myself",
+        "no",
+        "nor",
+        "not",
+        "now",
+        "of",
+        "off",
+        "on",
+        "once",
+        "only",
+        "or",
+        "other",
+        "our",
+        "ours",
+        "ourselves",
+        "out",
+        "over",
+        "own",
+        "s",
+        "same",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "t",
+        "than",
+        "that",
+        "the",
+        "their",
+        "theirs",
+        "them",
+        "themselves",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "through",
+        "to",
+        "too",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "us",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "yours",
+        "yourself",
+        "yourselves",
+    ]
+)
+_stemmer_of_thread = threading.local()
+
+
+def words(text: str) -> list[str]:
+    """Return the lower-cased words and numbers of ``text``, compatibility forms folded."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def terms(text: str) -> list[str]:
+    """Return the stems of the words of ``text`` that are not stop words, in order, with repeats."""
+    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return the English Snowball stem of a lower-cased word."""
+    # A Stemmer object keeps state and is not safe to share between threads.
+    stemmer = getattr(_stemmer_of_thread, "stemmer", None)
+    if stemmer is None:
+        stemmer = _stemmer_of_thread.stemmer = load("Stemmer", "reference").Stemmer("english")
+    return stemmer.stemWord(word)
+
+
+def rarity(collections: Sequence[Iterable[str]]) -> dict[str, float]:
+    """Return the inverse document frequency of every term over a few collections of terms.
+
+    Args:
+        collections: The terms of each passage.
+
+    Returns:
+        ``log(1 + (n - df + 0.5) / (df + 0.5))`` by term (Robertson and Spärck Jones' weight, kept positive).
+    """
+    frequency = Counter(term for collection in collections for term in set(collection))
+    total = len(collections)
+    return {term: math.log1p((total - df + 0.5) / (df + 0.5)) for term, df in frequency.items()}
+
+
+def absent_weight(total: int) -> float:
+    """Return the weight of a term that occurs in none of ``total`` passages."""
+    return math.log1p((total + 0.5) / 0.5)
+
+
+def coverage(
+    query: Sequence[str], passage: Iterable[str], weights: Mapping[str, float], default: float
+) -> float:
+    """Return the share in [0, 1] of the query's weight whose terms occur in the passage.
+
+    Args:
+        query: Terms of the question.
+        passage: Terms of the passage.
+        weights: Weight by term.
+        default: Weight of a term without one.
+    """
+    wanted = set(query)
+    total = sum(weights.get(term, default) for term in wanted)
+    if total <= 0.0:
+        return 0.0
+    found = wanted.intersection(passage)
+    return min(1.0, sum(weights.get(term, default) for term in found) / total)

@@ -1,0 +1,12 @@
+"""From bytes to text with structure: one parser a format, one table that names them.
+
+`parse` takes a document and returns its text in sections, each with its page and heading where the format
+has them.
+"""
+
+from __future__ import annotations
+
+from spanforge.reference.parsing.base import ParsedDocument, Section
+from spanforge.reference.parsing.registry import media_type_of, parse, supported_suffixes
+
+__all__ = ["ParsedDocument", "Section", "media_type_of", "parse", "supported_suffixes"]

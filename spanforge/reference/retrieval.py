@@ -1,0 +1,202 @@
+"""Retrieval: from a question to ordered passages the user may see (sub-contract 2).
+
+The search asks the index for the best passages by words and by vectors inside the accessible sources, fuses
+the two lists, reranks, and decides on an absolute measure whether anything relevant was found at all.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from spanforge.reference.failures import EmbeddingFailed, NoAccessibleSources, NoResults, RerankFailed, Stage
+from spanforge.reference.fusion import FusionMethod, fuse
+from spanforge.reference.index.base import SearchRequest, Selection
+from spanforge.reference.lexical import absent_weight, coverage, rarity, terms
+from spanforge.reference.models import RetrievalOutput, RetrievedDocument
+from spanforge.reference.rerank import LexicalReranker, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spanforge.reference.embedding import Embedder
+    from spanforge.reference.index import Candidate, Index
+    from spanforge.reference.models import RetrievalInput
+    from spanforge.reference.rerank import Reranker
+    from spanforge.reference.understanding import ProcessedQuery
+
+CANDIDATES = 100
+"""Passages asked from each of the two searches, or ``top_k`` where that is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How results are made.
+
+    Attributes:
+        fusion: ``weighted`` or ``rrf``.
+        dense_weight: Share of the vectors in the weighted fusion; absent, the embedder's measured one.
+        min_coverage: A passage is relevant if it covers this share of the question's weight ...
+        min_cosine: ... or if its vector is this close to the question's.
+    """
+
+    fusion: FusionMethod = "weighted"
+    dense_weight: float | None = None
+    min_coverage: float = 0.3
+    min_cosine: float = 0.55
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found, before reranking."""
+
+    candidates: tuple[Candidate, ...]
+    fused: tuple[float, ...]
+    relevance: tuple[float, ...]
+
+
+class Retriever:
+    """Searches one index with one embedder; without an embedder it searches by words, and says so."""
+
+    def __init__(
+        self,
+        index: Index,
+        embedder: Embedder | None,
+        settings: RetrievalSettings | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.index = index
+        self.embedder = embedder
+        self.settings = settings or RetrievalSettings()
+        self.reranker: Reranker = reranker or LexicalReranker()
+
+    def search(
+        self, request: RetrievalInput, query: ProcessedQuery, *, org_id: str, sources: tuple[str, ...]
+    ) -> Searched:
+        """Search the accessible sources and fuse.
+
+        Args:
+            request: The contract's input.
+            query: The question, understood.
+            org_id: The user's organisation.
+            sources: Ids of the sources the user may query; the selection is part of the index query.
+
+        Raises:
+            NoAccessibleSources: ``sources`` is empty.
+            EmbeddingFailed: The question could not be embedded.
+            IndexUnavailable: The index could not be read.
+            NoResults: Nothing found is relevant on the absolute measure.
+        """
+        if not sources:
+            raise NoAccessibleSources
+        if not query.original_query:
+            raise NoResults
+        hits = self.index.search(
+            SearchRequest(
+                text=query.expanded_query,
+                vector=self._vector(query),
+                limit=max(CANDIDATES, request.top_k),
+                selection=Selection(org_id, data_source_ids=sources, filters=tuple(request.filters)),
+            )
+        )
+        relevance = absolute_relevance(query, hits.candidates)
+        if not any(
+            covered >= self.settings.min_coverage or (candidate.cosine or 0.0) >= self.settings.min_cosine
+            for candidate, covered in zip(hits.candidates, relevance, strict=True)
+        ):
+            raise NoResults
+        fused = fuse(hits.candidates, method=self.settings.fusion, dense_weight=self._dense_weight())
+        return Searched(hits.candidates, tuple(fused), tuple(relevance))
+
+    def rank(
+        self, searched: Searched, query: ProcessedQuery, *, rerank: bool, top_k: int
+    ) -> list[RetrievedDocument]:
+        """Order what was found and return the best ``top_k``.
+
+        Raises:
+            RerankFailed: The reranker failed; ranking again with ``rerank=False`` gives the fused order.
+        """
+        scores = list(searched.fused)
+        if rerank and scores:
+            readings = [
+                Reading(candidate.row.search_text, score)
+                for candidate, score in zip(searched.candidates, searched.fused, strict=True)
+            ]
+            scores = self.reranker.rerank(query, readings)
+            if len(scores) != len(readings) or not all(0.0 <= score <= 1.0 for score in scores):
+                raise RerankFailed("The reranker must return one score in [0, 1] for each passage.")
+        order = sorted(range(len(scores)), key=lambda i: (-scores[i], searched.candidates[i].row.chunk_id))
+        return [_document(searched, i, scores[i]) for i in order[:top_k]]
+
+    def retrieve(
+        self, request: RetrievalInput, query: ProcessedQuery, *, org_id: str, sources: tuple[str, ...]
+    ) -> RetrievalOutput:
+        """Search and rank in one call; a failed reranker gives the fused order, marked partial."""
+        searched = self.search(request, query, org_id=org_id, sources=sources)
+        warnings = [] if self.embedder is not None else ["LEXICAL_ONLY"]
+        try:
+            documents = self.rank(searched, query, rerank=request.rerank, top_k=request.top_k)
+        except RerankFailed as failure:
+            warnings.append(failure.code)
+            documents = self.rank(searched, query, rerank=False, top_k=request.top_k)
+        return RetrievalOutput(
+            documents=documents,
+            scores=[document.score for document in documents],
+            total_found=len(searched.candidates),
+            data_sources=list(sources),
+            status="partial" if warnings else "ok",
+            warnings=warnings,
+        )
+
+    def _dense_weight(self) -> float:
+        if self.settings.dense_weight is not None:
+            return self.settings.dense_weight
+        return self.embedder.dense_weight if self.embedder is not None else 0.0
+
+    def _vector(self, query: ProcessedQuery) -> Any:
+        if self.embedder is None:
+            return None
+        try:
+            return self.embedder.embed([query.expanded_query])[0]
+        except EmbeddingFailed as failure:
+            failure.stage = Stage.RETRIEVAL
+            raise
+
+
+def absolute_relevance(query: ProcessedQuery, candidates: Sequence[Candidate]) -> list[float]:
+    """Return for each candidate the share in [0, 1] of the question's weight that its words cover.
+
+    Unlike a fused score, which makes the best of nothing look like 1.0, this is 0 where nothing matches: a
+    word of the question that no candidate holds has the greatest weight of all.
+    """
+    passages = [set(terms(candidate.row.search_text)) for candidate in candidates]
+    weights = rarity(passages)
+    default = absent_weight(len(passages))
+    return [coverage(query.terms, passage, weights, default) for passage in passages]
+
+
+def _document(searched: Searched, i: int, score: float) -> RetrievedDocument:
+    candidate = searched.candidates[i]
+    row = candidate.row
+    raw = candidate.bm25 if candidate.bm25 is not None else (candidate.cosine or 0.0)
+    return RetrievedDocument(
+        chunk_id=row.chunk_id,
+        document_id=row.document_id,
+        data_source_id=row.data_source_id,
+        text=row.text,
+        content_hash=row.content_hash,
+        score=min(1.0, max(0.0, score)),
+        raw_score=raw,
+        relevance=searched.relevance[i],
+        source=row.source,
+        heading=row.heading,
+        page=row.page,
+        start=row.start,
+        end=row.end,
+        tokens=row.tokens,
+        timestamp=None if row.timestamp is None else datetime.fromtimestamp(row.timestamp, UTC),
+        quality=row.quality,
+        metadata=json.loads(row.metadata),
+    )
