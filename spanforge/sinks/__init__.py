@@ -1,0 +1,85 @@
+"""Where events go. `from_spec` turns what a setting says into a sink, importing each only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from pydantic import SecretStr
+
+from spanforge.exceptions import ConfigError
+from spanforge.sinks.base import BaseSink, Sink
+
+__all__ = ["BaseSink", "Sink", "from_spec"]
+
+_Maker: TypeAlias = Callable[[str, SecretStr | None], Sink]
+
+
+def _structlog(_target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.structlog import StructlogSink  # noqa: PLC0415  loaded only when used
+
+    return StructlogSink()
+
+
+def _memory(_target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.memory import MemorySink  # noqa: PLC0415  loaded only when used
+
+    return MemorySink()
+
+
+def _jsonl(target: str, signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.jsonl import JsonlSink  # noqa: PLC0415  loaded only when used
+
+    return JsonlSink(target, signing_key=signing_key)
+
+
+def _sqlite(target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.sqlite import SqliteSink  # noqa: PLC0415  loads sqlite3 only when used
+
+    return SqliteSink(target)
+
+
+_SPECS: Final[dict[str, tuple[str, _Maker]]] = {
+    "structlog": ("", _structlog),
+    "memory": ("", _memory),
+    "jsonl": ("PATH", _jsonl),
+    "sqlite": ("PATH", _sqlite),
+}
+"""By name: what follows the colon (empty where nothing does), and what makes the sink."""
+
+
+def from_spec(spec: object, *, signing_key: SecretStr | None = None) -> Sink:
+    """Return the sink a setting stands for.
+
+    Args:
+        spec: `structlog`, `memory`, `jsonl:PATH`, `sqlite:PATH`, or an object with the methods of
+            `spanforge.sinks.base.Sink`, which is returned as it is.
+        signing_key: Signs the hash chain of sinks that keep one.
+
+    Raises:
+        ConfigError: There is no such sink, or the object is none. The message does not repeat the value, which
+            may hold credentials.
+    """
+    if not isinstance(spec, str):
+        if isinstance(spec, Sink) and not isinstance(spec, type):
+            return spec
+        raise ConfigError(
+            f"sinks: an object of type {type(spec).__name__} is not a sink; "
+            "derive from spanforge.sinks.BaseSink and give it `name` and `write`"
+        )
+    name, _, target = spec.strip().partition(":")
+    known = _SPECS.get(name.lower())
+    if known is None:
+        raise ConfigError(f"sinks: unknown kind of sink; use {_choices()}, or a sink object")
+    wanted, make = known
+    if bool(wanted) != bool(target):
+        raise ConfigError(f"sinks: write {_written(name.lower(), wanted)}")
+    return make(target, signing_key)
+
+
+def _written(name: str, target: str) -> str:
+    return f"{name}:{target}" if target else name
+
+
+def _choices() -> str:
+    return ", ".join(_written(name, target) for name, (target, _) in _SPECS.items())
