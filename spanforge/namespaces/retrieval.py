@@ -84,7 +84,7 @@ class RetrievalQueryPayload(Payload):
     query_hash_alg: str | None = None
     query_hash_key_id: str | None = None
     embedding_dimensions: int | None = Field(default=None, ge=1)
-    pipeline_name: str = ""
+    pipeline_name: str | None = None
 
 
 @payload

@@ -1,0 +1,198 @@
+"""The dispatcher: one log, the workers that read it, and the ways to wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+from spanforge import _clock
+from spanforge.delivery.guard import attempt
+from spanforge.delivery.ledger import SinkLedger
+from spanforge.delivery.queue import EventLog
+from spanforge.delivery.worker import DeliveryPolicy, Worker
+from spanforge.namespaces.event import Draft
+from spanforge.sinks.base import Sink
+
+__all__ = ["Dispatcher"]
+
+_log = logging.getLogger("spanforge")
+
+_NO_LIMIT: Final = 3600.0
+_AFTER_EXIT_S: Final = 0.5
+
+
+class Dispatcher:
+    """Delivers events to sinks, from worker threads or in the caller's.
+
+    Args:
+        sinks: Where events go.
+        policy: How hard to try.
+        max_events: Events that may wait for the slowest sink.
+        max_bytes: Estimated bytes that may wait, likewise.
+        in_line: Deliver in the thread that emits, before `emitted` returns.
+        on_idle: Called about once a second from a worker's thread.
+        on_start: Called once, in the first emitting thread, before the workers start.
+    """
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        policy: DeliveryPolicy,
+        *,
+        max_events: int,
+        max_bytes: int,
+        in_line: bool = False,
+        on_idle: Callable[[], None] = lambda: None,
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.log = EventLog(max_events, max_bytes)
+        self._workers = [Worker(sink, self.log, policy, on_idle) for sink in sinks]
+        self._on_start = on_start
+        self._state: Literal["new", "threads", "in_line", "closed"] = "new"
+        self._in_line = in_line
+        self._wait_s = _NO_LIMIT
+
+    @property
+    def sinks(self) -> list[Sink]:
+        """The sinks, in order."""
+        return [worker.sink for worker in self._workers]
+
+    @property
+    def closed(self) -> bool:
+        """True once `close` was called: events are then dropped and counted."""
+        return self._state == "closed"
+
+    def emit(self, draft: Draft) -> None:
+        """Accept an event. The log's lock must be held; call `emitted` when it no longer is."""
+        self.log.accepted += 1
+        if self._state == "closed":
+            self.log.refused["shutdown"] += 1
+        else:
+            self.log.append(draft)
+
+    def emitted(self) -> None:
+        """See to it that somebody delivers: start the workers, or deliver in line. The log's lock must not be held."""
+        if self._state == "threads" or self._state == "closed":
+            return
+        if self._state == "new":
+            self._begin()
+        if self._state == "in_line":
+            for worker in self._workers:
+                worker.deliver_in_line(self._wait_s)
+
+    def _begin(self) -> None:
+        with self.log.lock:
+            if self._state != "new":
+                return
+            self._on_start()
+            self._state = "in_line" if self._in_line else "threads"
+        if self._state == "threads":
+            for worker in self._workers:
+                # Too late for a thread (the interpreter is going down), or none to be had: deliver in line.
+                if attempt(worker.start) is not None:
+                    self._state = "in_line"
+
+    def ledgers(self) -> dict[str, SinkLedger]:
+        """Return every sink's ledger by name, all of the same instant."""
+        with self.log.lock:
+            named: dict[str, SinkLedger] = {}
+            for worker in self._workers:
+                name, twin = worker.sink.name, 2
+                while name in named:
+                    name, twin = f"{worker.sink.name}#{twin}", twin + 1
+                named[name] = worker.ledger()
+            return named
+
+    # -- waiting ------------------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float) -> int:
+        """Wait until what was emitted before is settled by every sink, at most `timeout` seconds.
+
+        Returns:
+            How many deliveries, summed over the sinks, are still pending.
+        """
+        if any(worker.is_current() for worker in self._workers):
+            return self._left(self.log.tail)
+        self.emitted()
+        deadline = _clock.monotonic() + timeout
+        log = self.log
+        with log.lock:
+            target = log.tail
+            self._hurry(on=True)
+            while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
+                log.changed.wait(wait)
+            self._hurry(on=False)
+            return left
+
+    async def aflush(self, timeout: float) -> int:  # noqa: ASYNC109  the deadline is the promise; a cancel scope would raise
+        """Do as `flush` does without blocking the event loop, and without a thread of its executor."""
+        self.emitted()
+        deadline = _clock.monotonic() + timeout
+        with self.log.lock:
+            target = self.log.tail
+            self._hurry(on=True)
+        pause = 0.001
+        try:
+            while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
+                await asyncio.sleep(min(pause, wait))
+                pause = min(pause * 2, 0.05)
+        finally:
+            with self.log.lock:
+                self._hurry(on=False)
+        return left
+
+    def _left(self, target: int) -> int:
+        with self.log.lock:
+            return sum(worker.outstanding(target) for worker in self._workers)
+
+    def _hurry(self, *, on: bool) -> None:
+        for worker in self._workers:
+            worker.hurry(on=on)
+        self.log.changed.notify_all()
+
+    # -- ending -------------------------------------------------------------------------------------------------
+
+    def close(self, timeout: float) -> int:
+        """Deliver what can be in `timeout` seconds, end the workers, close the sinks; what is left is counted.
+
+        Returns:
+            How many deliveries were given up.
+        """
+        deadline = _clock.monotonic() + timeout
+        self.emitted()
+        with self.log.lock:
+            if self._state == "closed":
+                return 0
+            had_threads = self._state == "threads"
+            self._state = "closed"
+            for worker in self._workers:
+                worker.stop(deadline)
+            self.log.changed.notify_all()
+        if not had_threads:
+            for worker in self._workers:
+                attempt(worker.sink.close)
+        # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
+        for worker in self._workers:
+            worker.join(deadline + 0.05)
+        with self.log.lock:
+            before = self._lost()
+            for worker in self._workers:
+                worker.give_up("shutdown")
+            given_up = self._lost() - before
+        if lost := self._lost():
+            _log.warning("spanforge closed with %d deliveries lost; get_status() has the counts", lost)
+        return given_up
+
+    def _lost(self) -> int:
+        return sum(ledger.lost for ledger in self.ledgers().values())
+
+    def exit(self, timeout: float) -> None:
+        """Deliver what can be before the process ends; whatever comes later is delivered at once, in line."""
+        self.flush(timeout)
+        with self.log.lock:
+            if self._state == "threads":
+                self._state = "in_line"
+                self._wait_s = _AFTER_EXIT_S
+

@@ -1,0 +1,95 @@
+"""What happens when the process forks, ends, or is told to end. Registered at the first event, not at import."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from spanforge.delivery.guard import attempt
+
+__all__ = ["handle_sigterm", "watch"]
+
+_log = logging.getLogger("spanforge")
+
+
+class Watched(Protocol):
+    """Something that must hear of a fork and of the end."""
+
+    def after_fork(self) -> None:
+        """The process has become a forked child."""
+        ...
+
+    def at_exit(self) -> None:
+        """The process is about to end."""
+        ...
+
+
+_watched: WeakSet[Any] = WeakSet()
+_hooked_in: int | None = None
+_previous_sigterm: Any = None
+
+
+def watch(owner: Watched) -> None:
+    """Tell `owner` of forks and of the end of the process."""
+    global _hooked_in  # noqa: PLW0603  hooks are registered once for each process
+    _watched.add(owner)
+    pid = os.getpid()
+    if _hooked_in is None:
+        atexit.register(_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_after_fork)
+    if _hooked_in != pid:
+        _hooked_in = pid
+        _finalize_in_multiprocessing()
+
+
+def _finalize_in_multiprocessing() -> None:
+    """Children of multiprocessing leave by `os._exit`, past atexit; their own finalisers are run before.
+
+    They are cleared when a child starts, so this is done anew in each process, at its first event.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize  # noqa: PLC0415  only in such a child, where it is loaded already
+
+        Finalize(None, _at_exit, exitpriority=-100)
+
+
+def _after_fork() -> None:
+    for owner in list(_watched):
+        attempt(owner.after_fork)
+
+
+def _at_exit() -> None:
+    for owner in list(_watched):
+        attempt(owner.at_exit)
+
+
+def handle_sigterm() -> None:
+    """On SIGTERM deliver first, then do what would have been done without us: call the old handler, or end."""
+    global _previous_sigterm  # noqa: PLW0603  the chain must know whom it comes before
+    if threading.current_thread() is not threading.main_thread():
+        _log.warning("handle_sigterm: Python lets only the main thread set signal handlers; configure() there")
+        return
+    current = signal.getsignal(signal.SIGTERM)
+    if current is not _on_sigterm:
+        _previous_sigterm = current
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    _at_exit()
+    previous: Callable[[int, FrameType | None], Any] | int | None = _previous_sigterm
+    if callable(previous):
+        previous(number, frame)
+    elif previous != signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

@@ -1,0 +1,181 @@
+"""One bounded log of events, read by every sink at its own pace.
+
+The caller appends once, however many sinks there are; each sink has a cursor. The log keeps what the slowest
+cursor still needs, up to its bounds; beyond them the oldest events go, and only the sinks that had not read
+them lose them. So each sink has a bounded queue of its own, and none holds up another (adr/0001).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from spanforge.namespaces.event import Draft
+
+__all__ = ["Cursor", "EventLog"]
+
+
+class Cursor:
+    """Where one sink stands in the log. Guarded by the log's lock.
+
+    Attributes:
+        position: Number of the next event to take.
+        in_flight: Events taken and not settled.
+        delivered: Events written.
+        failed: Events refused.
+        dropped: Events lost to this sink, by reason.
+    """
+
+    __slots__ = ("delivered", "dropped", "failed", "in_flight", "position")
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.in_flight = 0
+        self.delivered = 0
+        self.failed = 0
+        self.dropped: Counter[str] = Counter()
+
+
+class EventLog:
+    """The log, its lock, and what was decided for all sinks alike.
+
+    Args:
+        max_events: Events that may wait.
+        max_bytes: Estimated bytes that may wait.
+
+    Attributes:
+        lock: Held around every change here; re-entrant, because a signal handler or a finaliser may trace too.
+        changed: Notified when a worker or a flush may have something to do.
+        accepted: Events taken from the application.
+        held: Events of sessions that may yet be sampled out.
+        refused: Events that go to no sink, by reason.
+        sleepers: Workers that wait to be woken by the next event.
+        tail: Number the next event will get.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_head",
+        "_items",
+        "_max_bytes",
+        "_max_events",
+        "accepted",
+        "changed",
+        "cursors",
+        "held",
+        "held_bytes",
+        "lock",
+        "refused",
+        "sleepers",
+        "tail",
+    )
+
+    def __init__(self, max_events: int, max_bytes: int) -> None:
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.cursors: list[Cursor] = []
+        self.accepted = 0
+        self.held = 0
+        self.held_bytes = 0
+        self.refused: Counter[str] = Counter()
+        self.sleepers = 0
+        self.tail = 0
+        self._head = 0
+        self._items: dict[int, Draft] = {}
+        self._bytes = 0
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+
+    def append(self, draft: Draft) -> None:
+        """Queue an accepted event for every sink."""
+        self.tail += 1
+        if not self.cursors:
+            self._head = self.tail
+            return
+        self._items[self.tail - 1] = draft
+        self._bytes += draft.size
+        while (self._bytes > self._max_bytes or len(self._items) > self._max_events) and len(self._items) > 1:
+            self._discard_oldest()
+        if self.sleepers:
+            self.changed.notify_all()
+
+    def hold(self, draft: Draft) -> bool:
+        """Count an event as held back; False where there is no room to hold any more."""
+        if self.held >= self._max_events or self.held_bytes + draft.size > self._max_bytes:
+            return False
+        self.held += 1
+        self.held_bytes += draft.size
+        return True
+
+    def release(self, drafts: list[Draft]) -> None:
+        """Queue events that were held back."""
+        self.forget(drafts)
+        for draft in drafts:
+            self.append(draft)
+
+    def forget(self, drafts: list[Draft]) -> None:
+        """Stop counting events as held back; the caller says what becomes of them."""
+        self.held -= len(drafts)
+        self.held_bytes -= sum(draft.size for draft in drafts)
+
+    def waiting(self, cursor: Cursor) -> int:
+        """Return how many events a sink can still take."""
+        return self.tail - max(cursor.position, self._head)
+
+    def outstanding(self, cursor: Cursor, before: int) -> int:
+        """Return how many events numbered under `before` a sink has not settled."""
+        start = max(cursor.position, self._head)
+        oldest_in_flight = cursor.position - cursor.in_flight
+        return max(0, before - start) + max(0, min(cursor.in_flight, before - oldest_in_flight))
+
+    def take(self, cursor: Cursor, max_events: int) -> list[Draft]:
+        """Hand the next events to a sink; they stay in the log until they are settled, so that they can be put back."""
+        self.count_losses(cursor)
+        start = cursor.position
+        stop = min(self.tail, start + max_events)
+        cursor.position = stop
+        cursor.in_flight = stop - start
+        return [self._items[number] for number in range(start, stop)]
+
+    def put_back(self, cursor: Cursor) -> None:
+        """Undo a `take`."""
+        cursor.position -= cursor.in_flight
+        cursor.in_flight = 0
+
+    def settle(self, cursor: Cursor, *, delivered: int = 0, failed: int = 0, dropped: int = 0, reason: str = "") -> None:
+        """Record what became of events in flight, and let go of what no sink needs any more."""
+        cursor.in_flight -= delivered + failed + dropped
+        cursor.delivered += delivered
+        cursor.failed += failed
+        if dropped:
+            cursor.dropped[reason] += dropped
+        needed = min(other.position - other.in_flight for other in self.cursors)
+        while self._head < min(needed, self.tail):
+            self._discard_oldest()
+        self.changed.notify_all()
+
+    def give_up(self, cursor: Cursor, reason: str) -> None:
+        """Drop everything a sink has not taken."""
+        self.count_losses(cursor)
+        cursor.dropped[reason] += self.tail - cursor.position
+        cursor.position = self.tail
+
+    def count_losses(self, cursor: Cursor) -> None:
+        """Move a cursor that was overtaken to the oldest event there is, and count what it lost."""
+        if cursor.position < self._head:
+            cursor.dropped["queue_full"] += self._head - cursor.position
+            cursor.position = self._head
+
+    def pending(self, cursor: Cursor) -> int:
+        """Return what a sink's ledger calls pending."""
+        return self.held + self.waiting(cursor) + cursor.in_flight
+
+    def dropped(self, cursor: Cursor) -> dict[str, int]:
+        """Return what a sink's ledger calls dropped, losses that its worker has not noticed yet included."""
+        total = self.refused + cursor.dropped
+        total["queue_full"] += max(0, self._head - cursor.position)
+        return {reason: count for reason, count in total.items() if count}
+
+    def _discard_oldest(self) -> None:
+        self._bytes -= self._items.pop(self._head).size
+        self._head += 1

@@ -1,0 +1,282 @@
+"""One sink's worker: takes batches, retries with back-off, isolates what the sink refuses, rests when it is down."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from spanforge import _clock
+from spanforge.delivery.guard import attempt
+from spanforge.delivery.ledger import SinkLedger
+from spanforge.delivery.queue import Cursor, EventLog
+from spanforge.exceptions import SinkWriteError
+from spanforge.namespaces.event import Event
+from spanforge.sinks.base import Sink
+
+__all__ = ["DeliveryPolicy", "Worker"]
+
+_log = logging.getLogger("spanforge")
+
+_IDLE_S: Final = 1.0
+_REPORT_EVERY_S: Final = 60.0
+_FIRST_REST_S: Final = 1.0
+_PROBE_EVERY_S: Final = 0.2
+_GIVE_UP_AFTER: Final = 3
+"""Events refused one after the other, none accepted between, after which a sink counts as down."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPolicy:
+    """How hard a worker tries (fields as in `spanforge.config.Settings`)."""
+
+    source: str
+    batch_events: int = 512
+    batch_delay_s: float = 0.1
+    max_attempts: int = 4
+    backoff_s: float = 0.05
+    max_backoff_s: float = 30.0
+
+
+class Worker:
+    """Delivers one log to one sink.
+
+    Args:
+        sink: Where to.
+        log: Where from.
+        policy: How hard to try.
+        on_idle: Called about once a second from the worker's thread, for the client's housekeeping.
+    """
+
+    def __init__(self, sink: Sink, log: EventLog, policy: DeliveryPolicy, on_idle: Callable[[], None]) -> None:
+        self.sink = sink
+        self._log = log
+        self._policy = policy
+        self._on_idle = on_idle
+        self._cursor = Cursor()
+        log.cursors.append(self._cursor)
+        self._thread: threading.Thread | None = None
+        # Held while the sink is in use, by the thread or by a caller that delivers in line.
+        self._using_sink = threading.RLock()
+        self._busy = False
+        self._hurry = 0
+        self._stop_by: float | None = None
+        self._down_until = 0.0
+        self._rest_s = _FIRST_REST_S
+        self._last_error = ""
+        self._reported_at = -_REPORT_EVERY_S
+
+    # -- what the dispatcher asks -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread.
+
+        Raises:
+            RuntimeError: The interpreter is shutting down, or the system has no more threads.
+        """
+        thread = threading.Thread(target=self._run, name=f"spanforge {self.sink.name}", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def is_current(self) -> bool:
+        """Tell whether the calling thread is this worker."""
+        return self._thread is threading.current_thread()
+
+    def hurry(self, *, on: bool) -> None:
+        """Skip the wait for company, and try a sink that rests, while somebody waits for a flush."""
+        self._hurry += 1 if on else -1
+
+    def stop(self, deadline: float) -> None:
+        """Ask the thread to deliver what it can until `deadline` (monotonic seconds), then end."""
+        self._stop_by = deadline
+
+    def join(self, deadline: float) -> bool:
+        """Wait for the thread to end; True if it did."""
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(max(0.0, deadline - _clock.monotonic()))
+        return not thread.is_alive()
+
+    def outstanding(self, before: int) -> int:
+        """Return how many events numbered under `before` are not settled. The log's lock must be held."""
+        return self._log.outstanding(self._cursor, before)
+
+    def give_up(self, reason: str) -> None:
+        """Drop what has not been taken, and count it. The log's lock must be held."""
+        self._log.give_up(self._cursor, reason)
+
+    def ledger(self) -> SinkLedger:
+        """Return the sink's ledger. The log's lock must be held."""
+        return SinkLedger(
+            accepted=self._log.accepted,
+            delivered=self._cursor.delivered,
+            failed=self._cursor.failed,
+            dropped=self._log.dropped(self._cursor),
+            pending=self._log.pending(self._cursor),
+            last_error=self._last_error,
+        )
+
+    def deliver_in_line(self, timeout: float) -> None:
+        """Deliver what waits from the calling thread; give it up if the sink stays in use for `timeout` seconds."""
+        if not self._using_sink.acquire(timeout=timeout):
+            with self._log.lock:
+                self.give_up("sink_busy_at_exit")
+            return
+        try:
+            # A sink that traces would come back here from its own write: the outer loop takes what it adds.
+            if not self._busy:
+                self._drain(in_line=True)
+        finally:
+            self._using_sink.release()
+
+    # -- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self._wait_for_work():
+            with self._using_sink:
+                self._drain(in_line=False)
+        with self._using_sink:
+            self._note(attempt(self.sink.close))
+
+    def _wait_for_work(self) -> bool:
+        """Wait until there is a batch worth writing; False when it is time to end."""
+        log = self._log
+        while True:
+            with log.lock:
+                if log.waiting(self._cursor):
+                    break
+                if self._stop_by is not None:
+                    return False
+                log.sleepers += 1
+                log.changed.wait(_IDLE_S)
+                log.sleepers -= 1
+            with self._using_sink:
+                self._note(attempt(self.sink.idle))
+            attempt(self._on_idle)
+        self._linger()
+        return True
+
+    def _linger(self) -> None:
+        """Give the batch time to fill."""
+        log = self._log
+        until = _clock.monotonic() + self._policy.batch_delay_s
+        with log.lock:
+            while not self._hurry and self._stop_by is None and log.waiting(self._cursor) < self._policy.batch_events:
+                left = until - _clock.monotonic()
+                if left <= 0:
+                    return
+                log.changed.wait(left)
+
+    def _drain(self, *, in_line: bool) -> None:
+        """Write batches until nothing waits, or until the time to stop has come."""
+        log = self._log
+        self._busy = True
+        try:
+            while True:
+                probing = self._rest(in_line=in_line)
+                with log.lock:
+                    if self._past_stop():
+                        self.give_up("shutdown")
+                    drafts = log.take(self._cursor, 1 if probing else self._policy.batch_events)
+                if not drafts:
+                    return
+                self._deliver([draft.event(self._policy.source) for draft in drafts], probing=probing, in_line=in_line)
+        finally:
+            self._busy = False
+
+    def _deliver(self, events: list[Event], *, probing: bool, in_line: bool) -> None:
+        log, tries = self._log, 0
+        while True:
+            error = attempt(lambda: self.sink.write(events))
+            if error is None:
+                self._rest_s, self._down_until = _FIRST_REST_S, 0.0
+                with log.lock:
+                    log.settle(self._cursor, delivered=len(events))
+                return
+            events = self._settle_front(events, error)
+            tries += 1
+            if probing:
+                with log.lock:
+                    log.put_back(self._cursor)
+                self._go_down()
+                return
+            final = in_line or tries >= self._policy.max_attempts or not getattr(error, "retryable", True)
+            if final or not self._pause(min(self._policy.backoff_s * 2 ** (tries - 1), self._policy.max_backoff_s)):
+                break
+        self._one_by_one(events)
+
+    def _settle_front(self, events: list[Event], error: Exception) -> list[Event]:
+        """Count what a partly written batch did write; return the rest."""
+        self._note(error)
+        written = error.delivered if isinstance(error, SinkWriteError) else 0
+        written = min(max(written, 0), len(events))
+        if written:
+            with self._log.lock:
+                self._log.settle(self._cursor, delivered=written)
+        return events[written:]
+
+    def _one_by_one(self, events: list[Event]) -> None:
+        """Find the events a sink refuses, so that their batch-mates are delivered."""
+        log, refused_in_a_row, any_accepted = self._log, 0, False
+        for done, event in enumerate(events):
+            if self._past_stop():
+                with log.lock:
+                    log.settle(self._cursor, dropped=len(events) - done, reason="shutdown")
+                return
+            # A batch of one has had its tries.
+            error = attempt(lambda event=event: self.sink.write([event])) if len(events) > 1 else True
+            with log.lock:
+                log.settle(self._cursor, delivered=int(error is None), failed=int(error is not None))
+            any_accepted |= error is None
+            refused_in_a_row = 0 if error is None else refused_in_a_row + 1
+            if refused_in_a_row >= min(_GIVE_UP_AFTER, len(events)) and not any_accepted:
+                with log.lock:
+                    log.settle(self._cursor, failed=len(events) - done - 1)
+                self._go_down()
+                return
+
+    # -- a sink that is down ------------------------------------------------------------------------------------
+
+    def _go_down(self) -> None:
+        """Open the circuit: leave the sink alone for a while, longer each time."""
+        self._down_until = _clock.monotonic() + self._rest_s
+        self._rest_s = min(self._rest_s * 2, max(self._policy.max_backoff_s, _FIRST_REST_S))
+
+    def _rest(self, *, in_line: bool) -> bool:
+        """Wait while the circuit is open; True where the next write is a probe of a sink that was down."""
+        if not self._down_until:
+            return False
+        while not in_line and (left := self._down_until - _clock.monotonic()) > 0 and not self._past_stop():
+            self._pause(min(left, _PROBE_EVERY_S))
+            if self._hurry or self._stop_by is not None:
+                break
+        return not in_line
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait, but not past the time to stop; False when that has come."""
+        until = _clock.monotonic() + seconds
+        log = self._log
+        with log.lock:
+            while (left := until - _clock.monotonic()) > 0:
+                if self._past_stop():
+                    return False
+                if self._stop_by is not None:
+                    left = min(left, max(0.0, self._stop_by - _clock.monotonic()))
+                log.changed.wait(left)
+        return not self._past_stop()
+
+    def _past_stop(self) -> bool:
+        return self._stop_by is not None and _clock.monotonic() >= self._stop_by
+
+    def _note(self, error: Exception | None) -> None:
+        """Remember an error's class or code, and say so at most once a minute."""
+        if error is None:
+            return
+        self._last_error = error.reason if isinstance(error, SinkWriteError) else type(error).__name__
+        now = _clock.monotonic()
+        if now - self._reported_at >= _REPORT_EVERY_S:
+            self._reported_at = now
+            _log.warning("spanforge sink %s: %s; get_status() has the counts", self.sink.name, self._last_error)

@@ -1,0 +1,59 @@
+"""The SDK: `from spanforge.sdk import sf_rag, sf_feedback`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spanforge.config import SecretStr, SFClientConfig, Settings
+from spanforge.sdk._base import SFServiceClient
+from spanforge.sdk.feedback import FeedbackStatusInfo, SFFeedbackClient
+from spanforge.sdk.rag import RAGStatusInfo, SFRAGClient
+
+__all__ = [
+    "FeedbackStatusInfo",
+    "RAGStatusInfo",
+    "SFClientConfig",
+    "SFFeedbackClient",
+    "SFRAGClient",
+    "SFServiceClient",
+    "SecretStr",
+    "Settings",
+    "configure",
+    "sf_feedback",
+    "sf_rag",
+]
+
+sf_rag = SFRAGClient()
+"""Traces RAG runs: one object for the process's life."""
+
+sf_feedback = SFFeedbackClient()
+"""Takes ratings, and shares `sf_rag`'s configuration and delivery."""
+
+
+def configure(config: SFClientConfig | None = None, **settings: Any) -> None:
+    """Configure the process: keywords win over `SPANFORGE_*` variables, which win over the defaults.
+
+    Args:
+        config: A configuration of the earlier package, if one is at hand.
+        settings: Fields of `spanforge.config.Settings`.
+
+    Raises:
+        ConfigError: A setting cannot be used; the message names it, and nothing has changed.
+    """
+    sf_rag.configure(**{**(config.as_overrides() if config else {}), **settings})
+
+
+_GONE = frozenset(
+    {
+        "sf_alert", "sf_audit", "sf_cec", "sf_enterprise", "sf_explain", "sf_gate", "sf_identity", "sf_lineage",
+        "sf_observe", "sf_operator", "sf_pii", "sf_pipelines", "sf_policy", "sf_rbac", "sf_registry", "sf_scope",
+        "sf_secrets", "sf_security", "sf_trust", "sf_validate",
+    }
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _GONE:
+        # ImportError, because `from … import` replaces the words of an AttributeError by its own.
+        raise ImportError(f"{name} was part of spanforge 1.x and is not part of spanforge 2: see docs/how-to/migrate")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,258 @@
+"""Retrieval results as stores and frameworks hand them over, as plain chunk payloads.
+
+Text is hashed here, in the caller's call, and goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spanforge._hashing import is_digest
+from spanforge._text import Cleaner, Note, as_float
+from spanforge.delivery.guard import attempt
+from spanforge.sdk import _coerce
+from spanforge.sdk._scores import normalise
+
+__all__ = ["Chunks", "read_chunks"]
+
+_IDS: Final = ("chunk_id", "id", "doc_id", "_id", "id_", "node_id")
+_SCORES: Final = ("score", "similarity", "relevance_score", "_score", "distance", "_distance")
+_DISTANCES: Final = frozenset({"distance", "_distance"})
+_SOURCES: Final = ("source", "url", "uri", "file_path", "file_name", "path")
+_TEXTS: Final = ("content", "text", "page_content", "document", "body")
+_METADATA: Final = ("metadata", "meta", "payload")
+_LISTS: Final = ("matches", "points", "source_nodes", "documents", "hits", "results", "nodes")
+_PLAIN_KEYS: Final = frozenset({"chunk_id", "content_hash", "score", "source"})
+_EMPTY: Final[dict[str, Any]] = {}
+_CHUNK_BYTES: Final = 420
+_MAX_SOURCE: Final = 1_024
+_PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """One result, read.
+
+    Attributes:
+        payloads: A payload for each chunk, in the order given.
+        given: How many chunks there were before any cut.
+        rule: How scores were mapped to [0, 1]; None where they were not.
+        size: Estimated bytes.
+    """
+
+    payloads: list[dict[str, Any]]
+    given: int
+    rule: str | None
+    size: int
+
+
+def read_chunks(hits: object, cleaner: Cleaner, note: Note, limit: int) -> Chunks:
+    """Read a result of any known shape; what cannot be used is replaced or left out, and noted. One read before is returned."""
+    if isinstance(hits, Chunks):
+        return hits
+    items = _items(hits, note)
+    given = len(items)
+    if given > limit:
+        note("chunks_too_many")
+        items = items[:limit]
+    payloads: list[dict[str, Any]] = []
+    size = 0
+    mapped = False
+    for hit in items:
+        payload = _plain(hit) if type(hit) is dict else None
+        if payload is None:
+            payload = _Reader(cleaner, note, len(payloads) + 1).read(hit)
+            mapped = mapped or "raw_score" in payload
+            size += 4 * len(str(payload["metadata"]))
+        size += _CHUNK_BYTES + len(payload["chunk_id"]) + len(payload["source"])
+        payloads.append(payload)
+    return Chunks(payloads, given, _map_scores(payloads) if mapped else None, size)
+
+
+def _plain(hit: dict[str, Any]) -> dict[str, Any] | None:
+    """Read a dict that already says exactly what a chunk is; None sends it the long way."""
+    chunk_id, score, source, content_hash = (
+        hit.get("chunk_id"),
+        hit.get("score"),
+        hit.get("source", ""),
+        hit.get("content_hash", ""),
+    )
+    if (
+        type(chunk_id) is str
+        and 0 < len(chunk_id) <= _coerce.MAX_ID
+        and chunk_id.isascii()
+        and type(score) is float
+        and 0.0 <= score <= 1.0
+        and type(source) is str
+        and len(source) <= _MAX_SOURCE
+        and source.isascii()
+        and type(content_hash) is str
+        and (not content_hash or is_digest(content_hash))
+        and hit.keys() <= _PLAIN_KEYS
+    ):
+        return {"chunk_id": chunk_id, "content_hash": content_hash, "score": score, "source": source, "metadata": _EMPTY}
+    return None
+
+
+def _items(hits: object, note: Note) -> list[Any]:
+    if hits is None:
+        return []
+    if isinstance(hits, (list, tuple)):
+        return list(hits)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+    if isinstance(hits, dict):
+        return _columns(hits) or _inner_list(hits) or [hits]  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+    if isinstance(hits, Iterator):
+        # Reading it would take the application's results away.
+        note("chunks_iterator")
+        return []
+    return _inner_list(hits) or [hits]
+
+
+def _inner_list(hits: object) -> list[Any]:
+    """Return the list inside a store's response object."""
+    for name in _LISTS:
+        inner = _get(hits, name)
+        if isinstance(inner, (list, tuple)):
+            return list(inner)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+    return []
+
+
+def _columns(hits: dict[Any, Any]) -> list[Any]:
+    """Turn a result given by columns, one list of lists for each field (Chroma), into rows."""
+    ids = hits.get("ids")
+    if not isinstance(ids, list) or not ids:
+        return []
+    names = {"distances": "distance", "scores": "score", "metadatas": "metadata", "documents": "document"}
+    nested = isinstance(ids[0], list)
+    rows: list[dict[str, Any]] = []
+    for group, group_ids in enumerate(ids if nested else [ids]):  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+        columns = {single: (hits.get(many) or []) for many, single in names.items()}
+        columns = {key: (value[group] if nested and len(value) > group else value) for key, value in columns.items()}
+        for position, chunk_id in enumerate(group_ids):  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+            row = {key: value[position] for key, value in columns.items() if value is not None and len(value) > position}
+            rows.append({"chunk_id": chunk_id, **row})
+    return rows
+
+
+def _get(thing: object, name: str) -> Any:
+    """Read a key or an attribute; an attribute that raises reads as absent."""
+    if isinstance(thing, dict):
+        return thing.get(name)  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]  anything may be in it
+    found: list[Any] = []
+    attempt(lambda: found.append(getattr(thing, name, None)))
+    return found[0] if found else None
+
+
+class _Reader:
+    """Reads one hit of any shape.
+
+    Args:
+        position: Its place in the result, from 1: the id of a hit that has none.
+    """
+
+    __slots__ = ("_cleaner", "_note", "_position")
+
+    def __init__(self, cleaner: Cleaner, note: Note, position: int) -> None:
+        self._cleaner = cleaner
+        self._note = note
+        self._position = position
+
+    def read(self, hit: object) -> dict[str, Any]:
+        """Return the payload; `raw_score` stands in it until the scores of the whole result are mapped."""
+        hit, given_score, is_distance = self._unwrap(hit)
+        metadata = next((value for name in _METADATA if (value := _get(hit, name))), None)
+        content_hash = self._content_hash(hit)
+        payload: dict[str, Any] = {
+            "chunk_id": self._chunk_id(hit, metadata, content_hash),
+            "content_hash": content_hash,
+            "score": 0.0,
+            "source": self._source(hit, metadata),
+            "metadata": self._cleaner.mapping(metadata, self._note) if metadata else _EMPTY,
+        }
+        self._score(payload, hit, given_score, is_distance=is_distance)
+        rank = _get(hit, "rank")
+        if rank is not None and (rank := _coerce.count(rank, "rank", self._note, minimum=1)):
+            payload["rank"] = rank
+        return payload
+
+    def _unwrap(self, hit: object) -> tuple[object, Any, bool]:
+        """Take apart `(document, score)` pairs and nodes that carry their score beside them."""
+        if isinstance(hit, (tuple, list)) and len(hit) == _PAIR:  # pyright: ignore[reportUnknownArgumentType]  anything may be in it
+            first, second = hit  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+            if as_float(first) is not None and as_float(second) is None:
+                first, second = second, first  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+            return ({"chunk_id": first} if as_float(first) is not None else first), second, False  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+        score_name = next((name for name in _SCORES if _get(hit, name) is not None), None)
+        score = _get(hit, score_name) if score_name else None
+        node = _get(hit, "node")
+        return (hit if node is None else node), score, score_name in _DISTANCES
+
+    def _content_hash(self, hit: object) -> str:
+        given = _get(hit, "content_hash")
+        if given:
+            return self._cleaner.digest(given)
+        if isinstance(hit, (str, bytes)):
+            return self._cleaner.hasher.digest(hit)
+        for name in _TEXTS:
+            text = _get(hit, name)
+            if isinstance(text, (str, bytes)) and text:
+                return self._cleaner.hasher.digest(text)
+        return ""
+
+    def _chunk_id(self, hit: object, metadata: object, content_hash: str) -> str:
+        for holder in (hit, metadata):
+            for name in _IDS:
+                given = _get(holder, name) if holder is not None else None
+                if given is not None and given != "" and (text := _coerce.identifier(given)):  # pyright: ignore[reportUnknownVariableType]
+                    return text
+        if content_hash:
+            return f"sha256:{content_hash[-64:][:16]}"
+        self._note("chunk_id")
+        return f"chunk-{self._position}"
+
+    def _source(self, hit: object, metadata: object) -> str:
+        for holder in (hit, metadata):
+            for name in _SOURCES:
+                given = _get(holder, name) if holder is not None else None
+                if isinstance(given, (str, int)) or type(given).__module__ == "pathlib":
+                    return _source_text(given)
+        return ""
+
+    def _score(self, payload: dict[str, Any], hit: object, given: Any, *, is_distance: bool) -> None:
+        value = as_float(given)
+        if value is None:
+            self._note("score" if given is not None else "score_missing")
+            return
+        kept_raw = as_float(_get(hit, "raw_score"))
+        if kept_raw is not None and 0.0 <= value <= 1.0:
+            # The caller has mapped it already and says what it was.
+            payload["score"], payload["raw_score"] = value, kept_raw
+            payload["_mapped"] = True
+            return
+        payload["raw_score"] = value
+        if is_distance:
+            payload["_distance"] = True
+
+
+def _source_text(value: object) -> str:
+    text = str(value)[:_MAX_SOURCE]
+    return _coerce.well_formed(text)
+
+
+def _map_scores(payloads: Iterable[dict[str, Any]]) -> str | None:
+    """Bring the scores of one result into [0, 1] by one rule; drop `raw_score` where it says nothing more."""
+    rows = [row for row in payloads if not row.pop("_mapped", False)]
+    distances = [row.pop("_distance", False) for row in rows]
+    scored = [row for row in rows if "raw_score" in row or row["score"]]
+    rule, scores = normalise([row.get("raw_score", row["score"]) for row in scored], distances=any(distances))
+    for row, score in zip(scored, scores, strict=True):
+        raw = row.setdefault("raw_score", row["score"])
+        row["score"] = score
+        if rule is None:
+            del row["raw_score"]
+        else:
+            row["raw_score"] = raw
+    return rule
+

@@ -1,0 +1,170 @@
+"""Single values as applications hand them over, made usable or replaced, and counted where they were.
+
+Each function takes the short way for the values that well-behaved callers pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from spanforge._hashing import Hasher
+from spanforge._text import Note, as_float, well_formed
+
+__all__ = ["choice", "count", "id_list", "identifier", "milliseconds", "name", "query_text", "score", "session_id"]
+
+MAX_ID: Final = 512
+MAX_NAME: Final = 256
+_NANO: Final = 1_000_000_000
+_PLAIN: Final = Hasher()
+
+
+def name(value: object, field: str, note: Note) -> str:
+    """Return a short label (model, retriever, namespace …), at most 256 characters."""
+    if type(value) is str and len(value) <= MAX_NAME and value.isascii():
+        return value
+    if isinstance(value, Enum):
+        value = value._value_
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        if len(value) > MAX_NAME:
+            note(f"{field}_too_long")
+        return well_formed(str.__str__(value)[:MAX_NAME])
+    if type(value) in {int, float, bool, UUID}:
+        return str(value)[:MAX_NAME] if type(value) is not int else identifier(value) or ""
+    note(field)
+    return ""
+
+
+def identifier(value: object) -> str | None:
+    """Return an id as text, None for what cannot be one. A longer id than 512 characters becomes its digest."""
+    if type(value) is str and value.isascii():
+        return value if len(value) <= MAX_ID else f"sha256:{_PLAIN.digest(value)}"
+    if isinstance(value, Enum):
+        value = value._value_
+    if isinstance(value, str):
+        value = well_formed(str.__str__(value))
+        return value if len(value) <= MAX_ID else f"sha256:{_PLAIN.digest(value)}"
+    if type(value) is bytes:
+        return value.hex() if len(value) <= MAX_ID // 2 else f"sha256:{_PLAIN.digest(value)}"
+    if type(value) is int:
+        # Python refuses to print very large ints; in hexadecimal there is no limit.
+        return str(value) if value.bit_length() <= MAX_ID else f"sha256:{_PLAIN.digest(hex(value))}"
+    if type(value) is UUID:
+        return str(value)
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return identifier(value.item())  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownArgumentType]  a numpy scalar
+    return None
+
+
+def session_id(value: object, note: Note) -> str | None:
+    """Return a session id as text; None, noted, for what cannot be one."""
+    if value is None:
+        return None
+    text = identifier(value)
+    if not text:
+        note("session_id")
+    return text or None
+
+
+def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
+    """Return a list of ids; those that cannot be one are left out, noted."""
+    if not values:
+        return []
+    if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, set, frozenset, dict)):
+        note(field)
+        return []
+    kept: list[str] = []
+    items: Iterable[Any] = values  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+    for item in items:
+        if len(kept) >= limit:
+            note(f"{field}_too_many")
+            break
+        text = identifier(item)
+        if text:
+            kept.append(text)
+        else:
+            note(field)
+    return kept
+
+
+def count(value: Any, field: str, note: Note, *, default: int = 0, minimum: int = 0) -> int:
+    """Return a whole number of at least `minimum`; `default`, noted, for what is none."""
+    if type(value) is int and minimum <= value < 1 << 63:
+        return value
+    if value is None:
+        return default
+    number = as_float(value)
+    if number is None or not minimum <= number < 1 << 63:
+        note(field)
+        return default
+    return int(number)
+
+
+def milliseconds(value: Any, field: str, note: Note) -> float:
+    """Return a time in milliseconds, a whole number of microseconds; 0, noted, for negatives and non-numbers."""
+    if value == 0.0 and type(value) is float:
+        return value
+    if type(value) is timedelta:
+        value = value.total_seconds() * 1000
+    if value is None:
+        return 0.0
+    number = as_float(value)
+    if number is None or number < 0:
+        note(field)
+        return 0.0
+    # Python rounds to even at exactly half a microsecond; what is stored is the multiple, so every reader agrees.
+    return round(number * 1000) / 1000 if number < 1e15 else number
+
+
+def score(value: Any, field: str, note: Note) -> float | None:
+    """Return a measure in [0, 1], a whole number of 1e-9; None, noted, for what is not one."""
+    if value is None:
+        return None
+    number = as_float(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        note(field)
+        return None
+    return round(number * _NANO) / _NANO
+
+
+def number(value: Any, field: str, note: Note) -> float | None:
+    """Return a finite number; None, noted, for what is not one."""
+    if value is None:
+        return None
+    result = as_float(value)
+    if result is None:
+        note(field)
+    return result
+
+
+def choice(value: Any, field: str, allowed: frozenset[str], note: Note, *, otherwise: str) -> str:
+    """Return one of the allowed words; `otherwise`, noted, for anything else."""
+    if isinstance(value, Enum):
+        value = value._value_
+    if type(value) is str and value in allowed:
+        return value
+    note(field)
+    return otherwise
+
+
+def flag(value: object) -> bool | None:
+    """Return a flag that may be absent."""
+    return None if value is None else value is True or value == 1
+
+
+def query_text(value: object, note: Note) -> str | bytes:
+    """Return what of a query is hashed: its text, or the text inside a framework's query object."""
+    if isinstance(value, (str, bytes)):
+        return value
+    inner = getattr(value, "query_str", None)
+    if isinstance(inner, str):
+        return inner
+    if value is None or type(value) in {int, float, bool}:
+        return "" if value is None else str(value)
+    note("query")
+    return ""

@@ -1,0 +1,430 @@
+"""What is inside a client: settings, sessions, ids, counters and delivery, under one lock; and the cell that holds it.
+
+The cell outlives its content: `configure()` puts a new runtime in, a forked child starts one of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from spanforge import _clock, _ids
+from spanforge._hashing import Hasher
+from spanforge._text import Cleaner
+from spanforge.config import Settings
+from spanforge.delivery import lifecycle
+from spanforge.delivery.dispatch import Dispatcher
+from spanforge.delivery.worker import DeliveryPolicy
+from spanforge.exceptions import ConfigError, StrictModeError
+from spanforge.namespaces.event import Binding, Draft
+from spanforge.namespaces.retrieval import EndReason, RAGSessionPayload
+from spanforge.sdk._context import bound
+from spanforge.sessions.sampling import always_kept, is_sampled
+from spanforge.sessions.table import Session, SessionTable
+from spanforge.sinks import from_spec
+from spanforge.sinks.base import Sink
+from spanforge.sinks.memory import MemorySink
+
+__all__ = ["Runtime", "RuntimeCell"]
+
+_log = logging.getLogger("spanforge")
+
+_SUMMARY_BYTES: Final = 2_600
+_SWEEPS_PER_CALL: Final = 2
+_RECONFIGURE_S: Final = 2.0
+
+
+class Runtime:
+    """One configuration at work.
+
+    Args:
+        settings: The configuration.
+        sinks: Its sinks, opened from `settings.sinks`.
+        on_start: Called once, at the first event.
+    """
+
+    def __init__(self, settings: Settings, sinks: list[Sink], on_start: Callable[[], None] = lambda: None) -> None:
+        self.settings = settings
+        self.pid = os.getpid()
+        self.cleaner = Cleaner(
+            Hasher(settings.hash_key.get_secret_value().encode() if settings.hash_key else None),
+            settings.metadata_allow,
+            capture=settings.capture_messages,
+        )
+        self.replaced: Counter[str] = Counter()
+        self.total_queries = self.total_spans = self.orphans = 0
+        self._default_binding = Binding(settings.org_id, settings.team_id, "", settings.default_tags)
+        self._ids = _ids.IdSource()
+        self._table = SessionTable(
+            max_open=settings.max_sessions,
+            retained=settings.retained_sessions,
+            idle_s=settings.session_idle_s,
+            id_cap=settings.max_chunk_ids,
+        )
+        self.dispatcher = Dispatcher(
+            sinks,
+            DeliveryPolicy(
+                source=settings.source,
+                batch_events=settings.batch_events,
+                batch_delay_s=settings.batch_delay_s,
+                max_attempts=settings.max_attempts,
+                backoff_s=settings.backoff_s,
+                max_backoff_s=settings.max_backoff_s,
+            ),
+            max_events=settings.queue_events,
+            max_bytes=settings.queue_bytes,
+            in_line=settings.delivery == "sync",
+            on_idle=self.end_overdue,
+            on_start=on_start,
+        )
+        self._log = self.dispatcher.log
+        self._lock = self._log.lock
+        self._successor: Runtime | None = None
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def note(self, reason: str) -> None:
+        """Count an input that was replaced or left out, and say so once for each kind.
+
+        Raises:
+            StrictModeError: Strict mode is on.
+        """
+        if self.settings.strict:
+            raise StrictModeError(f"{reason}: this input would be replaced; see the reference of trace calls")
+        self.count(reason)
+
+    def count(self, reason: str) -> None:
+        """Count something that went wrong without an event to show for it, and say so once for each kind."""
+        with self._lock:
+            self.replaced[reason] += 1
+            first = self.replaced[reason] == 1
+        if first:
+            _log.warning("spanforge input replaced or left out: %s (counted in get_status().replaced)", reason)
+
+    def new_session_id(self) -> str:
+        """Mint a session id."""
+        with self._lock:
+            return _ids.encode(self._ids.mint())
+
+    def binding(self) -> Binding:
+        """Return who an event made now is made for."""
+        own = bound.get()
+        if own is None:
+            return self._default_binding
+        base = self._default_binding
+        return Binding(
+            own.org_id or base.org_id, own.team_id or base.team_id, own.actor_id, {**base.tags, **own.tags}
+        )
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def query(self, session_id: str | None, payload: dict[str, Any], size: int) -> str:
+        """Emit a query event; open its session if it is not open. Returns the session's id."""
+        with self._lock:
+            if self._successor is not None:
+                return self._successor.query(session_id, payload, size)
+            if session_id is None:
+                session_id = _ids.encode(self._ids.mint())
+            payload["session_id"] = session_id
+            session = self._table.find(session_id) or self._open(session_id)
+            session.query_hash = payload["query_hash"]
+            self.total_queries += 1
+            self._emit_stage("llm.rag.query", session, payload, size)
+            self._end_overdue(_SWEEPS_PER_CALL)
+        self.dispatcher.emitted()
+        return session_id
+
+    def join(self, session_id: str | None) -> str:
+        """Open the local part of a session that began elsewhere."""
+        with self._lock:
+            if self._successor is not None:
+                return self._successor.join(session_id)
+            session_id = session_id or _ids.encode(self._ids.mint())
+            if self._table.find(session_id) is None:
+                self._open(session_id).partial = True
+                self._end_overdue(_SWEEPS_PER_CALL)
+        self.dispatcher.emitted()
+        return session_id
+
+    def stage(self, event_type: str, session_id: str | None, payload: dict[str, Any], size: int) -> None:
+        """Emit a stage event; one whose session is not open here is emitted all the same, and counted an orphan."""
+        with self._lock:
+            if self._successor is not None:
+                self._successor.stage(event_type, session_id, payload, size)
+                return
+            if event_type == "llm.rag.generated":
+                self.total_spans += 1
+            session = self._table.find(session_id) if session_id else None
+            payload["session_id"] = session_id = session_id or _ids.encode(self._ids.mint())
+            if session is not None:
+                if payload.get("query_hash") == "":
+                    payload["query_hash"] = session.query_hash
+                self._emit_stage(event_type, session, payload, size)
+            else:
+                self.orphans += 1
+                self._emit_orphan(event_type, session_id, payload, size)
+        self.dispatcher.emitted()
+
+    def outside(self, event_type: str, session_id: str, payload: dict[str, Any]) -> None:
+        """Emit an event that belongs to a session whether or not it is open, such as feedback; never sampled out."""
+        with self._lock:
+            if self._successor is not None:
+                self._successor.outside(event_type, session_id, payload)
+                return
+            session = self._table.peek(session_id)
+            draft = Draft(event_type, session_id, payload, self.binding(), parent=session.parent if session else None)
+            self._stamp(draft)
+            self.dispatcher.emit(draft)
+        self.dispatcher.emitted()
+
+    def end(self, session_id: str, error_type: str = "") -> RAGSessionPayload | None:
+        """End a session and emit its summary; of one that has ended return the retained summary; None if never seen."""
+        with self._lock:
+            if self._successor is not None:
+                return self._successor.end(session_id, error_type)
+            if error_type and (session := self._table.peek(session_id)) is not None:
+                session.totals.add("llm.rag.session", {"error_type": error_type}, 0)
+                self._release(session)
+            summary = self._end(session_id, "ended") or self._table.ended(session_id)
+        self.dispatcher.emitted()
+        return summary
+
+    def snapshot(self, session_id: str) -> RAGSessionPayload | None:
+        """Return the summary of an open session as of now; None where it is not open."""
+        with self._lock:
+            session = self._table.peek(session_id)
+            return None if session is None else RAGSessionPayload.trusted(session.snapshot())
+
+    def active_sessions(self) -> int:
+        """Return how many sessions are open."""
+        return len(self._table)
+
+    def end_overdue(self) -> None:
+        """End every session whose idle time is over."""
+        with self._lock:
+            if self._successor is None:
+                self._end_overdue(len(self._table))
+
+    def end_all(self, reason: EndReason) -> None:
+        """End every open session."""
+        with self._lock:
+            while self._successor is None and (session_id := self._table.any_open()) is not None:
+                self._end(session_id, reason)
+        self.dispatcher.emitted()
+
+    def _open(self, session_id: str) -> Session:
+        session = self._table.open(session_id, self.binding())
+        session.parent = _active_span()
+        if not is_sampled(session_id, self.settings.sample_rate):
+            session.held = []
+        return session
+
+    def _end(self, session_id: str, reason: EndReason) -> RAGSessionPayload | None:
+        session = self._table.end(session_id, reason)
+        if session is None or session.final is None:
+            return None
+        if session.held:
+            self._log.forget(session.held)
+            self._log.refused["sampled"] += len(session.held)
+        session.held = None
+        draft = Draft(
+            "llm.rag.session",
+            session_id,
+            session.final.to_dict(),
+            session.binding,
+            parent=session.parent,
+            root=True,
+            size=_SUMMARY_BYTES + 80 * len(session.final.unique_chunk_ids),
+        )
+        self._stamp(draft)
+        self.dispatcher.emit(draft)
+        return session.final
+
+    def _end_overdue(self, most: int) -> None:
+        for _ in range(most):
+            due = self._table.overdue()
+            if due is None:
+                return
+            self._end(*due)
+
+    def _emit_stage(self, event_type: str, session: Session, payload: dict[str, Any], size: int) -> None:
+        draft = Draft(event_type, session.session_id, payload, self.binding(), parent=session.parent, size=size)
+        self._stamp(draft)
+        session.totals.add(event_type, payload, draft.number)
+        if session.held is None:
+            self.dispatcher.emit(draft)
+        else:
+            self._hold(session, draft)
+
+    def _emit_orphan(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
+        draft = Draft(event_type, session_id, payload, self.binding(), size=size)
+        self._stamp(draft)
+        settings = self.settings
+        if is_sampled(session_id, settings.sample_rate) or always_kept(
+            event_type, payload, settings.keep_grounding_below
+        ):
+            self.dispatcher.emit(draft)
+        else:
+            self._refuse("sampled")
+
+    def _stamp(self, draft: Draft) -> None:
+        """Give an event its place in the order; the next step, under the same lock, must be to emit it."""
+        draft.number = self._ids.mint()
+        draft.wall_ns = _clock.wall_ns()
+
+    # -- sampling -----------------------------------------------------------------------------------------------
+
+    def _hold(self, session: Session, draft: Draft) -> None:
+        """Keep a stage of an unsampled session back until it is known whether the session is worth sending."""
+        if always_kept(draft.event_type, draft.payload, self.settings.keep_grounding_below):
+            self._release(session)
+            self.dispatcher.emit(draft)
+        elif session.held is not None and self._log.hold(draft):
+            self._log.accepted += 1
+            session.held.append(draft)
+        else:
+            self._refuse("sampling_buffer_full")
+
+    def _release(self, session: Session) -> None:
+        if session.held:
+            self._log.release(session.held)
+        session.held = None
+
+    def _refuse(self, reason: str) -> None:
+        self._log.accepted += 1
+        self._log.refused[reason] += 1
+
+    # -- taking over --------------------------------------------------------------------------------------------
+
+    def succeed(self, old: Runtime) -> None:
+        """Take over open sessions, ids and counts from a runtime of this process, and let it send its callers here."""
+        with old._lock, self._lock:  # noqa: SLF001  the same class
+            self._table, self._ids = old._table, old._ids  # noqa: SLF001
+            self._table.limit(
+                max_open=self.settings.max_sessions,
+                retained=self.settings.retained_sessions,
+                idle_s=self.settings.session_idle_s,
+                id_cap=self.settings.max_chunk_ids,
+            )
+            self.replaced = old.replaced
+            self.total_queries, self.total_spans, self.orphans = old.total_queries, old.total_spans, old.orphans
+            for held in self._table.held():
+                # They change ledgers: the old one counts them dropped, the new one accepted.
+                old._log.forget(held)  # noqa: SLF001
+                old._log.refused["reconfigured"] += len(held)  # noqa: SLF001
+                moved = [draft for draft in held if self._log.hold(draft)]
+                self._log.accepted += len(moved)
+                held[:] = moved
+            old._successor = self  # noqa: SLF001
+
+
+def _active_span() -> tuple[str, str] | None:
+    """Return trace and span id of the OpenTelemetry span the application is in, if it uses OpenTelemetry at all."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+
+
+def _open_sinks(settings: Settings) -> list[Sink]:
+    if settings.sandbox:
+        return [MemorySink()]
+    return [from_spec(spec, signing_key=settings.signing_key) for spec in settings.sinks]
+
+
+class RuntimeCell:
+    """Holds the runtime of one client, or of all clients that share it, for the life of the process."""
+
+    def __init__(self, load: Callable[[], Settings] = Settings.load_leniently) -> None:
+        self._load = load
+        self._lock = threading.RLock()
+        self._lock_pid = os.getpid()
+        self._runtime: Runtime | None = None
+
+    def get(self) -> Runtime:
+        """Return the runtime; build it at the first call, and anew in a child that was forked."""
+        runtime = self._runtime
+        if runtime is None or runtime.pid != os.getpid():
+            return self._renew()
+        return runtime
+
+    def current(self) -> Runtime | None:
+        """Return the runtime if there is one in this process."""
+        runtime = self._runtime
+        return runtime if runtime is not None and runtime.pid == os.getpid() else None
+
+    def _own_lock(self) -> None:
+        """After a fork the thread that held the lock may not exist: take a new one."""
+        if self._lock_pid != os.getpid():
+            self._lock, self._lock_pid = threading.RLock(), os.getpid()
+
+    def _renew(self) -> Runtime:
+        self._own_lock()
+        with self._lock:
+            runtime = self._runtime
+            if runtime is None:
+                runtime = self._runtime = self._first()
+            elif runtime.pid != os.getpid():
+                sinks = runtime.dispatcher.sinks
+                for sink in sinks:
+                    sink.after_fork()
+                runtime = self._runtime = self._started(runtime.settings, sinks)
+            return runtime
+
+    def _first(self) -> Runtime:
+        settings = self._load()
+        problem = ""
+        try:
+            sinks = _open_sinks(settings)
+        except (ConfigError, ImportError) as error:
+            problem = str(error)
+            sinks = [from_spec("structlog")]
+        if problem:
+            _log.error("spanforge falls back to the structlog sink: %s", problem)
+        return self._started(settings, sinks)
+
+    def _started(self, settings: Settings, sinks: list[Sink]) -> Runtime:
+        if settings.handle_sigterm:
+            lifecycle.handle_sigterm()
+        # At the first event, not now: a child of multiprocessing clears what is registered before it runs its target.
+        return Runtime(settings, sinks, on_start=lambda: lifecycle.watch(self))
+
+    def configure(self, overrides: dict[str, object]) -> None:
+        """Put a new runtime in; the old one delivers what it has, for at most two seconds, and ends.
+
+        Raises:
+            ConfigError: A setting cannot be used; nothing has changed then.
+        """
+        settings = Settings.load(overrides)
+        sinks = _open_sinks(settings)
+        self._own_lock()
+        with self._lock:
+            old = self.current()
+            new = self._started(settings, sinks)
+            if old is not None:
+                new.succeed(old)
+            self._runtime = new
+        if old is not None:
+            old.dispatcher.close(_RECONFIGURE_S)
+
+    # -- what the process tells us (spanforge.delivery.lifecycle) -----------------------------------------------
+
+    def after_fork(self) -> None:
+        """Start anew in a child: its ledger, queues and sessions are empty, and what was queued is the parent's."""
+        if self._runtime is not None:
+            self._renew()
+
+    def at_exit(self) -> None:
+        """End the open sessions and deliver, within the time the settings allow."""
+        runtime = self.current()
+        if runtime is not None and not runtime.dispatcher.closed:
+            runtime.end_all("process_exit")
+            runtime.dispatcher.exit(runtime.settings.exit_timeout_s)

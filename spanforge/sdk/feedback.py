@@ -1,0 +1,206 @@
+"""`sf_feedback`: what people thought of an answer (P-KNOW-RAG, step 6)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final
+
+from spanforge.config import SFClientConfig
+from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
+from spanforge.sdk import _coerce as coerce
+from spanforge.sdk._base import SFServiceClient, never_raises
+from spanforge.sdk._context import current_session
+
+__all__ = ["FeedbackStatusInfo", "SFFeedbackClient"]
+
+_MAX_SESSIONS: Final = 1_000
+_MAX_PER_SESSION: Final = 100
+_MAX_ISSUES: Final = 20
+_COMMON_ISSUES: Final = 5
+ALL_SESSIONS: Final = "*"
+
+ISSUE_CODES: Final = frozenset(
+    {
+        "incomplete_context",
+        "incorrect_answer",
+        "irrelevant_answer",
+        "missing_citation",
+        "not_grounded",
+        "outdated_info",
+        "too_long",
+        "too_slow",
+        "unclear",
+        "unsafe",
+        "wrong_source",
+    }
+)
+"""What `metadata["issues"]` may name. A closed list: an open one would let a comment through as a code."""
+
+
+@dataclass(frozen=True)
+class FeedbackStatusInfo:
+    """How feedback is doing in this process.
+
+    Attributes:
+        status: `ok`, or `degraded` where a sink has lost events.
+        total_submitted: Ratings accepted.
+        sessions_tracked: Sessions whose ratings are remembered.
+    """
+
+    status: str
+    total_submitted: int
+    sessions_tracked: int
+
+
+def _no_feedback_id(client: SFFeedbackClient, *_args: Any, **_kwargs: Any) -> str:
+    return client._runtime.new_session_id()  # noqa: SLF001  the same client
+
+
+class SFFeedbackClient(SFServiceClient):
+    """Collects ratings, emits them as events, and remembers the latest of them in this process.
+
+    At most 100 ratings of each of the latest 1,000 sessions are remembered; every one is emitted.
+
+    Args:
+        config: None, as for `sf_feedback`, shares the process's configuration.
+    """
+
+    def __init__(self, config: SFClientConfig | None = None) -> None:
+        super().__init__(config, "feedback")
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, list[FeedbackSubmittedPayload]] = OrderedDict()
+        self._submitted = 0
+
+    @never_raises(_no_feedback_id)
+    def submit(
+        self,
+        session_id: str | None = None,
+        trace_id: str = "",
+        rating: str | FeedbackRating = FeedbackRating.FREE_TEXT,
+        *,
+        comment: str | None = None,
+        user_id: str | None = None,
+        source: str = "api",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Record a rating.
+
+        Args:
+            session_id: The run it is about; may be left out inside a scope.
+            trace_id: The trace it is about.
+            rating: `thumbs_up`, `thumbs_down`, `star_1` … `star_5`, `likert_1` … `likert_5` or `free_text`; anything
+                else is recorded as `free_text`, and counted.
+            comment: What was said; only its digest is kept.
+            user_id: Who said it; only its digest is kept.
+            source: Channel it came by.
+            metadata: Further values; under `issues`, codes of what was wrong (`incomplete_context`, `outdated_info` …).
+
+        Returns:
+            The id of the rating, a ULID.
+        """
+        runtime = self._cell.get()
+        note, hasher = runtime.note, runtime.cleaner.hasher
+        feedback_id = runtime.new_session_id()
+        if runtime.settings.disabled:
+            return feedback_id
+        own_id = coerce.session_id(session_id if session_id is not None else current_session.get(), note)
+        chosen = FeedbackRating(
+            coerce.choice(rating, "rating", frozenset(FeedbackRating), note, otherwise=FeedbackRating.FREE_TEXT)
+        )
+        details = dict(metadata) if isinstance(metadata, dict) else metadata
+        issues = details.pop("issues", ()) if isinstance(details, dict) else ()
+        payload = FeedbackSubmittedPayload(
+            feedback_id=feedback_id,
+            session_id=own_id or feedback_id,
+            trace_id=coerce.name(trace_id, "trace_id", note),
+            rating=chosen,
+            comment_hash=hasher.digest(coerce.query_text(comment, note)) if comment else "",
+            user_id_hash=hasher.digest(coerce.identifier(user_id) or "") if user_id is not None else "",
+            source=coerce.name(source, "source", note),
+            metadata=runtime.cleaner.mapping(details, note),
+            value=chosen.numeric_value(),
+            issues=tuple(_codes(issues, note)),
+        )
+        self._remember(payload)
+        record = payload.to_dict()
+        record["rating"] = chosen.value
+        runtime.outside("llm.feedback.submitted", payload.session_id, record)
+        return feedback_id
+
+    def get_feedback(
+        self, session_id: str, *, rating_filter: str | FeedbackRating | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the ratings of a session that this process remembers, in the order they were submitted."""
+        with self._lock:
+            kept = list(self._kept.get(coerce.identifier(session_id) or "", ()))
+        wanted = None if rating_filter is None else str(rating_filter)
+        return [payload.to_dict() for payload in kept if wanted is None or payload.rating == wanted]
+
+    def get_summary(self, session_id: str = ALL_SESSIONS) -> FeedbackSummaryPayload:
+        """Return what the remembered ratings of a session, or of all sessions, come to."""
+        own_id = coerce.identifier(session_id) or ALL_SESSIONS
+        with self._lock:
+            if own_id == ALL_SESSIONS:
+                kept = [payload for payloads in self._kept.values() for payload in payloads]
+            else:
+                kept = list(self._kept.get(own_id, ()))
+        return summarise(own_id, kept)
+
+    def get_status(self) -> FeedbackStatusInfo:
+        """Return how many ratings were accepted, and whether they arrive."""
+        ledgers = self._runtime.dispatcher.ledgers()
+        with self._lock:
+            lost = any(ledger.lost for ledger in ledgers.values())
+            return FeedbackStatusInfo("degraded" if lost else "ok", self._submitted, len(self._kept))
+
+    def _remember(self, payload: FeedbackSubmittedPayload) -> None:
+        with self._lock:
+            self._submitted += 1
+            kept = self._kept.setdefault(payload.session_id, [])
+            self._kept.move_to_end(payload.session_id)
+            kept.append(payload)
+            del kept[:-_MAX_PER_SESSION]
+            while len(self._kept) > _MAX_SESSIONS:
+                self._kept.popitem(last=False)
+
+
+def summarise(session_id: str, ratings: list[FeedbackSubmittedPayload]) -> FeedbackSummaryPayload:
+    """Fold ratings into a summary: means on the scale of 1 to 5, helpful from 4 points or thumbs up."""
+    counts = Counter(payload.rating for payload in ratings)
+    points = [value for payload in ratings if (value := payload.rating.points) is not None]
+    helpful = [value for payload in ratings if (value := payload.rating.helpful) is not None]
+    issues = Counter(code for payload in ratings for code in payload.issues)
+    return FeedbackSummaryPayload(
+        session_id=session_id,
+        total_feedback=len(ratings),
+        thumbs_up_count=counts[FeedbackRating.THUMBS_UP],
+        thumbs_down_count=counts[FeedbackRating.THUMBS_DOWN],
+        avg_rating=fmean(points) if points else None,
+        helpful_rate=sum(helpful) / len(helpful) if helpful else None,
+        free_text_count=counts[FeedbackRating.FREE_TEXT],
+        counts={rating.value: count for rating, count in sorted(counts.items())},
+        common_issues=tuple(code for code, _ in sorted(issues.items(), key=lambda pair: (-pair[1], pair[0]))[:_COMMON_ISSUES]),
+        avg_star_rating=_mean_of(ratings, "star_"),
+        avg_likert_score=_mean_of(ratings, "likert_"),
+    )
+
+
+def _mean_of(ratings: list[FeedbackSubmittedPayload], prefix: str) -> float | None:
+    points = [payload.rating.points or 0 for payload in ratings if payload.rating.startswith(prefix)]
+    return fmean(points) if points else None
+
+
+def _codes(issues: object, note: Any) -> list[str]:
+    """Return the known issue codes among those given; anything else may be text, and is left out."""
+    given = [issues] if isinstance(issues, str) else issues
+    codes: list[str] = []
+    for issue in given if isinstance(given, (list, tuple)) else ():  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+        if isinstance(issue, str) and issue in ISSUE_CODES and len(codes) < _MAX_ISSUES:
+            codes.append(issue)
+        else:
+            note("issues")
+    return codes
