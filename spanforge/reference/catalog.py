@@ -92,6 +92,11 @@ class Catalog:
 
     # --- settings ---
 
+    def setting(self, name: str) -> str | None:
+        """Return a stored setting, None where there is none."""
+        rows = self._read("SELECT value FROM settings WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
     def remember(self, name: str, value: str) -> str:
         """Store a setting at its first use and return the stored one ever after."""
         with self._write() as db:

@@ -5,10 +5,12 @@ A grounder that fails is a GROUNDING_FAILED, and the score stays absent: no figu
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spanforge.reference import grounding
 from spanforge.reference.failures import GroundingFailed, InsufficientContext
+from spanforge.reference.index.base import under_heading
 from spanforge.reference.models import GroundingOutput
 
 if TYPE_CHECKING:
@@ -79,19 +81,11 @@ def check_answer(
 
 def contexts_of(documents: Sequence[RetrievedDocument]) -> list[str]:
     """Return what the grounder reads of each passage: the headings over it, then its text."""
-    return [
-        f"{document.heading}\n\n{document.text}"
-        if document.heading and not document.text.startswith("#")
-        else document.text
-        for document in documents
-    ]
+    return [under_heading(document.heading, document.text) for document in documents]
 
 
 def _run(work: Callable[[], Any]) -> Any:
-    try:
+    with suppress(*_GROUNDER_ERRORS):
         return work()
-    except _GROUNDER_ERRORS:
-        # The error may quote the text it was given: it is neither chained nor shown.
-        failed = True
-    if failed:
-        raise GroundingFailed
+    # The error may quote the text it was given: it is neither chained nor shown.
+    raise GroundingFailed

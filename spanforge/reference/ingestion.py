@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from spanforge.reference.catalog import DocumentRecord
 from spanforge.reference.failures import EmbeddingFailed, IndexFull, IndexUnavailable, RagFailure
-from spanforge.reference.index.base import IndexRow, Selection, epoch
+from spanforge.reference.index.base import IndexRow, Selection, epoch, under_heading
 from spanforge.reference.models import DocumentFailure
 from spanforge.reference.parsing import parse
 
@@ -118,6 +118,9 @@ class Ingestor:
                 )
             report(progress)
         self._write(batch, progress)
+        if progress.indexed > progress.unchanged:
+            with self._lock:
+                self._index.settle()
         report(progress)
         return progress
 
@@ -139,7 +142,7 @@ class Ingestor:
     def _rows(
         self, document: Document, parsed: ParsedDocument, source: str, chunks: list[Chunk]
     ) -> list[IndexRow]:
-        texts = [search_text(chunk) for chunk in chunks]
+        texts = [under_heading(chunk.heading, chunk.text) for chunk in chunks]
         vectors = None if self._embedder is None else self._embedder.embed(texts)
         if vectors is not None and len(vectors) != len(texts):
             raise EmbeddingFailed(
@@ -153,7 +156,6 @@ class Ingestor:
                 data_source_id=self._source_id,
                 document_id=document.document_id,
                 text=chunk.text,
-                search_text=texts[i],
                 content_hash=chunk.content_hash,
                 source=source,
                 media_type=parsed.media_type,
@@ -207,10 +209,3 @@ class Ingestor:
         digest.update(b"\0" + (document.content or b""))
         digest.update(b"\0" + (document.text or "").encode("utf-8", "replace"))
         return digest.hexdigest()
-
-
-def search_text(chunk: Chunk) -> str:
-    """Return what the searches see of a passage: the headings over it, then its text."""
-    if not chunk.heading or chunk.text.startswith("#"):
-        return chunk.text
-    return f"{chunk.heading}\n{chunk.text}"

@@ -27,8 +27,9 @@ from spanforge.reference.answering import ExtractiveAnswerer
 from spanforge.reference.catalog import Catalog
 from spanforge.reference.chunking import Chunker
 from spanforge.reference.embedding import open_embedder
-from spanforge.reference.failures import EmbeddingFailed, InvalidInput, PermissionDenied
+from spanforge.reference.failures import EmbeddingFailed, IndexUnavailable, InvalidInput, PermissionDenied
 from spanforge.reference.index import MemoryIndex, Selection
+from spanforge.reference.index.lance import LanceIndex
 from spanforge.reference.ingestion import Ingestor
 from spanforge.reference.jobs import Jobs
 from spanforge.reference.models import DataSource, RagStatus, RetrievalInput, User
@@ -89,10 +90,10 @@ class Pipeline:
         self._home = None if home is None else Path(home)
         if self._home is not None:
             self._home.mkdir(parents=True, exist_ok=True)
-        self.embedder = _embedder(embedder)
         self.catalog = Catalog(None if self._home is None else self._home / "catalog.sqlite")
-        self.index: Index = index or MemoryIndex(max_rows=max_chunks)
         self._write_lock = self._lock()
+        self.embedder = self._open_embedder(embedder)
+        self.index: Index = index or self._open_index(max_chunks)
         self._counter = default_counter()
         self._parts = Parts(
             retriever=Retriever(self.index, self.embedder, retrieval, reranker),
@@ -203,7 +204,9 @@ class Pipeline:
                 self.catalog.drop_source(user.org_id, data_source_id)
             else:
                 self.catalog.drop_documents(user.org_id, data_source_id, wanted)
-            return self.index.delete(Selection(user.org_id, (data_source_id,), document_ids=wanted))
+            deleted = self.index.delete(Selection(user.org_id, (data_source_id,), document_ids=wanted))
+            self.index.settle()
+            return deleted
 
     # --- questions ---
 
@@ -319,21 +322,33 @@ class Pipeline:
             lock=self._write_lock,
         )
 
+    def _open_embedder(self, wanted: str | Embedder | None) -> Embedder | None:
+        if wanted == "auto":
+            stored = self.catalog.setting("embedder")
+            try:
+                embedder = open_embedder(stored or "wordllama") if stored != "" else None
+            except EmbeddingFailed:
+                if stored:
+                    raise
+                embedder = None
+        else:
+            embedder = open_embedder(wanted) if isinstance(wanted, str) else wanted
+        name = embedder.name if embedder is not None else ""
+        if self.catalog.remember("embedder", name) != name:
+            raise IndexUnavailable("The index was made with another embedding model; open it with that one.")
+        return embedder
+
+    def _open_index(self, max_chunks: int | None) -> Index:
+        if self._home is None:
+            return MemoryIndex(max_rows=max_chunks)
+        dimensions = self.embedder.dimensions if self.embedder is not None else 0
+        with self._write_lock:
+            return LanceIndex(self._home / "index", dimensions, max_rows=max_chunks)
+
     def _lock(self) -> AbstractContextManager[Any]:
         if self._home is None:
             return threading.RLock()
         return load("filelock", "reference").FileLock(self._home / "write.lock")
-
-
-def _embedder(specification: str | Embedder | None) -> Embedder | None:
-    if specification is None or not isinstance(specification, str):
-        return specification
-    if specification != "auto":
-        return open_embedder(specification)
-    try:
-        return open_embedder("wordllama")
-    except EmbeddingFailed:
-        return None
 
 
 def _checked(

@@ -1,108 +1,161 @@
-"""Cutting a sentence down to the words that answer a factual question.
+"""What kind of answer a factual question wants, and cutting a sentence down to it.
 
-Rules, not a model: the question's first words tell what kind of answer is wanted; candidates of that kind
-are found in the sentence; the one standing closest to the question's words wins. Where there is no clear
-winner the whole sentence is the answer, which is never wrong, only longer.
+Rules, not a model: the question's first words tell the kind; candidates of that kind are found in the sentence; the
+one standing closest to the question's words wins. Where there is no clear winner the whole sentence is the answer,
+which is never wrong, only longer.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
-from spanforge.reference.lexical import STOP_WORDS, stem, terms, words
+from spanforge.reference.grounding.contexts import content_stem
+from spanforge.reference.grounding.text import TOKEN
 
-Kind = Literal["name", "time", "quantity"]
-
-_TIME_QUESTION = re.compile(
-    r"^(?:when\b|(?:in |on |since |by )?(?:what|which) (?:year|date|day|month|century|decade)\b)"
-)
-_QUANTITY_QUESTION = re.compile(
-    r"^(?:(?:by |for |at |in )?how (?:many|much|long|far|tall|high|deep|old|big|large|fast|often|heavy|wide)\b"
-    r"|what (?:is|was|are) the (?:number|percentage|population|height|length|depth|price|limit|size|rate|speed|age|"
-    r"temperature|boiling point|melting point|distance|budget|allowance)\b|what percentage\b)"
-)
-_NAME_QUESTION = re.compile(r"^(?:who|whom|whose|where|(?:in |on |at |from )?(?:which|what)\b)")
-_DEFINITION = re.compile(r"^what (?:is|are|was|were|does|do)\b")
+Kind = Literal["who", "where", "name", "time", "quantity"]
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_NUMBER_WORDS = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy"
+    "|eighty|ninety|hundred|thousand|million|billion"
+)
+_LENGTH = "kilomet(?:re|er)s?|met(?:re|er)s?|centimet(?:re|er)s?|miles?|feet|foot|inches|km|cm|mm|m"
+_DURATION = (
+    "milliseconds?|seconds?|minutes?|hours?|(?:working |calendar |business )?days?|weeks?|months?|years?|ms|s"
+)
+_WEIGHT = "kilograms?|grams?|tonnes?|tons?|pounds?|kg|g"
+_AMOUNT = (
+    r"(?:(?:about|around|roughly|nearly|approximately|at least|at most|up to|less than|more than|over)\s+)?"
+    rf"(?:[$€£]\s?)?(?:\d[\d,]*(?:\.\d+)?|\b(?:{_NUMBER_WORDS})\b)(?:\s(?:{_NUMBER_WORDS})\b)*"
+)
+_ANY_UNIT = rf"(?:\s*%|\s?(?:percent|per cent)\b|\s?°[CF]|\sdegrees(?: Celsius| Fahrenheit)?|\s(?:euros|dollars|pounds)\b"
+_ANY_UNIT += rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
 _TIME = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{_MONTHS})(?:\s+\d{{4}})?|(?:{_MONTHS})\s+\d{{1,2}}(?:,?\s+\d{{4}})?"
     rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?|\d{{1,2}}:\d{{2}})\b"
 )
-_NUMBER_WORDS = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|"
-    "eighty|ninety|hundred|thousand|million|billion"
+_CALENDAR = rf"(?:{_MONTHS}|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
+_NAME = re.compile(
+    rf"\b(?!{_CALENDAR})" + r"[A-Z][\w'.-]*\w(?:\s+(?:(?:of|the|de|da|van|von)\s+)?[A-Z][\w'-]*)*"
 )
-_QUANTITY = re.compile(
-    rf"(?:(?:about|around|roughly|nearly|approximately|at least|at most|up to|over)\s+)?"
-    rf"(?:[$€£]\s?)?(?:\d[\d,]*(?:\.\d+)?|\b(?:{_NUMBER_WORDS})\b)"
-    rf"(?:\s*(?:%|°[CF]|(?:percent|per cent|{_NUMBER_WORDS})\b))?"
-    rf"(?:[\s-](?:degrees Celsius|degrees|kilometres|kilometers|metres|meters|miles|feet|seconds|minutes|hours|days|"
-    rf"weeks|months|years|people|inhabitants|tokens|euros|dollars|kilograms|grams|litres|km|m|kg|ms|s|"
-    rf"working days|calendar days|business days)\b(?: per \w+)?)?"
+_YEAR = re.compile(r"^(?:1[0-9]|20)\d{2}$")
+
+_MEASURES = {
+    "tall": _LENGTH, "high": _LENGTH, "deep": _LENGTH, "wide": _LENGTH, "far": _LENGTH,
+    "long": f"{_LENGTH}|{_DURATION}", "old": _DURATION, "heavy": _WEIGHT,
+}  # fmt: skip
+_HOW = re.compile(
+    r"^(?:by |for |at |in |after )?how (tall|high|deep|wide|far|long|old|heavy|much|many)\b(?:\s+(\w+))?"
 )
-_NAME = re.compile(r"\b[A-Z][\w'’.-]*\w(?:\s+(?:(?:of|the|de|da|van|von|and)\s+)?[A-Z][\w'’-]*)*")
+_QUANTITY_NOUN = re.compile(
+    r"^what (?:is|was|are) the (?:\w+ ){0,2}(?:number|percentage|population|height|length|depth|price|limit|size|rate"
+    r"|speed|age|temperature|point|distance|budget|allowance|span|share|density)\b|^what (?:percentage|share)\b"
+)
+_WHEN = re.compile(
+    r"^(?:when\b|(?:in |on |since |by )?(?:what|which) (?:year|date|day|month|century|decade)\b)"
+)
+_DEFINITION = re.compile(r"^what (?:is|are|was|were|does|do)\b")
 _REACH = 40
 """Distance, in words, beyond which a word of the question no longer speaks for a candidate."""
+_CLEAR = 0.8
+"""A runner-up with more than this share of the winner's closeness makes the choice unclear."""
 
 
-def wanted_kind(question: str) -> Kind | None:
-    """Return what kind of answer a question wants, None where only a sentence will do."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a question wants.
+
+    Attributes:
+        kind: Kind of answer.
+        pattern: Finds candidates.
+        required: Whether a sentence without a candidate cannot answer; "what" and "which" may ask for a sentence.
+        measure: Stem of the question's word that the candidate stands for ("tall"), which no answer repeats.
+    """
+
+    kind: Kind
+    pattern: re.Pattern[str]
+    required: bool
+    measure: str = ""
+
+
+def wanted(question: str) -> Wanted | None:
+    """Return what kind of answer a question wants, None where only sentences will do."""
     lowered = " ".join(question.lower().split())
-    if _TIME_QUESTION.match(lowered):
-        return "time"
-    if _QUANTITY_QUESTION.match(lowered):
-        return "quantity"
-    if _NAME_QUESTION.match(lowered):
-        return "name"
+    if _WHEN.match(lowered):
+        return Wanted("time", _TIME, required=True)
+    how = _HOW.match(lowered)
+    if how:
+        units = _MEASURES.get(how[1])
+        if units:
+            pattern = re.compile(rf"{_AMOUNT}[\s-](?:{units})\b(?: per \w+)?")
+            return Wanted("quantity", pattern, required=True, measure=content_stem(how[1]))
+        noun = re.escape(how[2]) if how[1] == "many" and how[2] else ""
+        counted = rf"(?:(?:\s\w+){{0,2}}\s{noun}\b)?" if noun else ""
+        return Wanted("quantity", re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT}|{counted})?"), required=True)
+    if _QUANTITY_NOUN.match(lowered):
+        return Wanted("quantity", re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?"), required=False)
+    for word, kind in (("who", "who"), ("whom", "who"), ("whose", "who"), ("where", "where")):
+        if re.match(rf"^(?:\w+ )?{word}\b", lowered):
+            return Wanted(kind, _NAME, required=kind == "who")
+    if re.match(r"^(?:in |on |at |from )?(?:which|what)\b", lowered):
+        return Wanted("name", _NAME, required=False)
     return None
 
 
-def answer_span(question: str, sentence: str) -> str | None:
-    """Return the part of the sentence that answers the question, None where no part clearly does.
-
-    Args:
-        question: The question as asked.
-        sentence: One sentence of a document that covers the question.
-    """
-    kind = wanted_kind(question)
-    if kind is None:
-        return None
-    asked = set(terms(question))
-    tokens = [(match.start(), stem(match[0].lower())) for match in re.finditer(r"\w+", sentence)]
-    anchors = [i for i, (_, token) in enumerate(tokens) if token in asked]
-    if not anchors:
-        return None
-    pattern = {"time": _TIME, "quantity": _QUANTITY, "name": _NAME}[kind]
-    scored: list[tuple[float, str]] = []
-    for match in pattern.finditer(sentence):
-        text = match[0].strip()
-        content = [word for word in words(text) if word not in STOP_WORDS]
-        if not content or asked.intersection(stem(word) for word in content):
+def candidates(question: str, want: Wanted, sentence: str) -> list[re.Match[str]]:
+    """Return the places in a sentence that could be the answer: of the wanted kind, and not said by the question."""
+    asked = {content_stem(token) for token in TOKEN.findall(question)} - {""}
+    found: list[re.Match[str]] = []
+    for match in want.pattern.finditer(sentence):
+        stems = {content_stem(token) for token in TOKEN.findall(match[0])} - {""}
+        if want.kind == "quantity":
+            number = re.search(r"\d[\d,.]*", match[0])
+            # A bare year is a date, and a number of the question is no answer to it.
+            if _YEAR.match(match[0].strip()) or (number is not None and number[0].strip(".,") in question):
+                continue
+        elif not stems or asked & stems:
             continue
+        if want.kind in {"who", "where"} and re.search(r"\d", match[0]):
+            continue
+        found.append(match)
+    return found
+
+
+def answer_span(question: str, sentence: str) -> str | None:
+    """Return the part of the sentence that answers the question, None where no part clearly does."""
+    want = wanted(question)
+    if want is None:
+        return None
+    asked = {content_stem(token) for token in TOKEN.findall(question)} - {""}
+    tokens = [(match.start(), content_stem(match[0])) for match in TOKEN.finditer(sentence)]
+    anchors = [i for i, (_, stem) in enumerate(tokens) if stem in asked]
+    scored: list[tuple[float, str]] = []
+    for match in candidates(question, want, sentence):
         position = sum(1 for start, _ in tokens if start < match.start())
         closeness = sum(
             1.0 / (1 + abs(position - anchor)) for anchor in anchors if abs(position - anchor) <= _REACH
         )
-        scored.append((closeness, text))
-    if not scored:
-        return None
+        # Who does something stands before it more often than not, and so opens the sentence.
+        opening = 2.0 if want.kind == "who" and match.start() == 0 else 1.0
+        scored.append((closeness * opening, match[0].strip()))
     scored.sort(key=lambda item: -item[0])
-    if kind == "name" and not _clear_name(question, sentence, scored):
+    if not scored or scored[0][0] == 0.0:
         return None
-    if len(scored) > 1 and scored[1][0] > 0.8 * scored[0][0] and scored[1][1] != scored[0][1]:
+    best = scored[0][1]
+    if any(score > _CLEAR * scored[0][0] and text != best for score, text in scored[1:]):
         return None
-    return scored[0][1]
+    if want.kind == "name" and _DEFINITION.match(question.lower().strip()) and not _equated(best, sentence):
+        return None
+    return best
 
 
-def _clear_name(question: str, sentence: str, scored: list[tuple[float, str]]) -> bool:
-    """Tell whether a name is the answer, rather than a name inside a definition.
-
-    "What is X?" asks for a sentence about X unless the sentence equates X with the name.
-    """
-    if not _DEFINITION.match(question.lower().strip()):
-        return True
-    name = re.escape(scored[0][1])
-    equation = rf"(?:^(?:The city of )?{name},? (?:is|was|are|were)\b|\b(?:is|was|are|were|called|named) {name}\s*[.,;]?$)"
-    return re.search(equation, sentence) is not None
+def _equated(name: str, sentence: str) -> bool:
+    """Tell whether the sentence says that something is this name: "What is X?" else asks for a sentence about X."""
+    literal = re.escape(name)
+    verbs = "is|was|are|were"
+    pattern = (
+        rf"(?:^(?:The city of )?{literal},? (?:{verbs})\b|\b(?:{verbs}|called|named) {literal}\s*[.,;]?$)"
+    )
+    return re.search(pattern, sentence) is not None

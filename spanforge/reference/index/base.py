@@ -25,7 +25,6 @@ class IndexRow:
     """A passage as it is stored.
 
     Attributes:
-        search_text: What the word index sees: the headings over the passage, and the passage.
         timestamp: Seconds since the epoch, UTC; absent where the document is undated.
         vector: Unit vector, or absent in an index that searches by words alone.
     """
@@ -35,7 +34,6 @@ class IndexRow:
     data_source_id: str
     document_id: str
     text: str = field(repr=False)
-    search_text: str = field(repr=False)
     content_hash: str = ""
     source: str = ""
     media_type: str = ""
@@ -48,6 +46,11 @@ class IndexRow:
     quality: float | None = None
     metadata: str = field(default="{}", repr=False)
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
+
+    @property
+    def search_text(self) -> str:
+        """What the searches and the grounder see: the headings over the passage, then the passage."""
+        return under_heading(self.heading, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +132,25 @@ class Index(Protocol):
         ...
 
     def delete(self, selection: Selection) -> int:
-        """Delete the selected rows, their text gone from the store as well, and return how many there were."""
+        """Delete the selected rows and return how many there were; no search finds them from then on."""
         ...
 
     def count(self, selection: Selection) -> int:
         """Return how many rows are selected."""
         ...
 
+    def settle(self) -> None:
+        """Do what may wait until a run of writes is over; deleted text is gone from the store afterwards."""
+        ...
+
     def close(self) -> None:
         """Release what the engine holds."""
         ...
+
+
+def under_heading(heading: str, text: str) -> str:
+    """Return a passage with the headings over it, unless it begins with its own."""
+    return f"{heading}\n{text}" if heading and not text.startswith("#") else text
 
 
 def filter_value(value: Any) -> Any:

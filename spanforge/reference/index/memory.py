@@ -101,6 +101,9 @@ class MemoryIndex:
         with self._lock:
             return sum(selects(selection, row) for row in self._rows.values())
 
+    def settle(self) -> None:
+        """Nothing waits: every change is whole at once."""
+
     def close(self) -> None:
         """Forget everything."""
         with self._lock:

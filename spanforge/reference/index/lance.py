@@ -1,0 +1,260 @@
+"""The embedded engine: LanceDB tables in a folder, words and vectors in one row, one file format.
+
+Words are indexed as stems made by this package, so that this engine finds by the same words as the exact one.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spanforge.reference._extras import load
+from spanforge.reference.failures import IndexFull, IndexUnavailable
+from spanforge.reference.index.base import Candidate, IndexRow, SearchHits
+from spanforge.reference.index.conditions import SQL, expression
+from spanforge.reference.lexical import terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from spanforge.reference.index.base import SearchRequest, Selection
+
+_TABLE = "chunks"
+_TEXT_COLUMNS = (
+    "chunk_id",
+    "org_id",
+    "data_source_id",
+    "document_id",
+    "text",
+    "terms",
+    "content_hash",
+    "source",
+)
+_TEXT_COLUMNS += ("media_type", "heading", "metadata")
+_ROW_COLUMNS = (
+    "chunk_id",
+    "org_id",
+    "data_source_id",
+    "document_id",
+    "text",
+    "content_hash",
+    "source",
+    "media_type",
+    "heading",
+    "page",
+    "start",
+    "end",
+    "tokens",
+    "timestamp",
+    "quality",
+    "metadata",
+)
+_MARKER = ""
+"""Chunk id of the one row that belongs to nobody; see `LanceIndex.settle`."""
+ANN_ROWS = 50_000
+"""Rows from which vectors get an approximate index; below, every vector is compared."""
+
+
+class LanceIndex:
+    """Rows in one LanceDB table.
+
+    Args:
+        folder: Where the table lives: a folder, or an address of object storage that LanceDB knows.
+        dimensions: Length of the vectors; 0 for an index that searches by words alone.
+        max_rows: Quota.
+    """
+
+    name = "lancedb"
+
+    def __init__(self, folder: str | Path, dimensions: int, *, max_rows: int | None = None) -> None:
+        self._dimensions = dimensions
+        self._max_rows = max_rows
+        self._lance = load("lancedb", "reference")
+        self._arrow = load("pyarrow", "reference")
+        self._lock = threading.RLock()
+        self._deleted = False
+        with _store_errors():
+            # Zero: a reader sees what another process wrote, at its next query.
+            self._db = self._lance.connect(str(folder), read_consistency_interval=timedelta(0))
+            self._table = self._db.create_table(_TABLE, schema=self._schema(), exist_ok=True)
+            if self._table.schema != self._schema():
+                mismatch = True
+            else:
+                mismatch = False
+        if mismatch:
+            raise IndexUnavailable(
+                "The index was written with another embedding model or by another version; use that, or ingest anew."
+            )
+
+    @property
+    def version(self) -> str:
+        """Version of the table."""
+        with _store_errors():
+            return str(self._table.version)
+
+    def upsert(self, rows: Sequence[IndexRow]) -> None:
+        """Add or replace rows in one commit."""
+        with self._lock, _store_errors():
+            self._check_quota(rows)
+            self._merge(self._encode(rows))
+            if not self._table.list_indices():
+                self._index_words()
+
+    def search(self, request: SearchRequest) -> SearchHits:
+        """Search by words and by vector, each inside the selection, and join the two lists."""
+        where = expression(request.selection, SQL)
+        query = " ".join(terms(request.text))
+        found: dict[str, dict[str, Any]] = {}
+        with _store_errors():
+            if query and self._table.list_indices():
+                match = self._lance.query.MatchQuery(query, "terms")
+                self._collect(self._table.search(match), where, request.limit, found)
+            if request.vector is not None and self._dimensions:
+                nearest = self._table.search(request.vector, vector_column_name="vector").distance_type(
+                    "cosine"
+                )
+                self._collect(nearest, where, request.limit, found)
+        return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
+
+    def delete(self, selection: Selection) -> int:
+        """Delete the selected rows. Their text leaves the files at the next `settle`."""
+        with self._lock, _store_errors():
+            result = self._table.delete(expression(selection, SQL))
+            self._deleted = self._deleted or result.num_deleted_rows > 0
+            return int(result.num_deleted_rows)
+
+    def count(self, selection: Selection) -> int:
+        """Count the selected rows."""
+        with _store_errors():
+            return int(self._table.count_rows(expression(selection, SQL)))
+
+    def settle(self) -> None:
+        """Bring the word index up to date, join small files, and drop old versions with the text they hold.
+
+        The store rewrites a file only when it joins it with another. So that every file with deleted rows is
+        rewritten, a marker row that belongs to nobody is written beside it first.
+        """
+        with self._lock, _store_errors():
+            rows = int(self._table.count_rows())
+            if not rows:
+                return
+            if self._deleted:
+                self._merge(self._encode([_marker(self._dimensions)]))
+                self._index_words()
+            if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
+                self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
+            with warnings.catch_warnings():
+                # It warns that readers of older versions will fail; readers here always read the newest.
+                warnings.simplefilter("ignore", UserWarning)
+                for _ in range(
+                    2
+                ):  # the first joins files, the second drops the versions that held them apart
+                    self._table.optimize(cleanup_older_than=timedelta(0))
+            self._deleted = False
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _schema(self) -> Any:
+        pa = self._arrow
+        fields = [pa.field(name, pa.string()) for name in _TEXT_COLUMNS]
+        fields += [pa.field(name, pa.int64()) for name in ("page", "start", "end", "tokens")]
+        fields += [pa.field(name, pa.float64()) for name in ("timestamp", "quality")]
+        if self._dimensions:
+            fields.append(pa.field("vector", pa.list_(pa.float32(), self._dimensions)))
+        return pa.schema(fields)
+
+    def _encode(self, rows: Sequence[IndexRow]) -> Any:
+        pa = self._arrow
+        columns: dict[str, Any] = {
+            name: [_storable(getattr(row, name)) for row in rows] for name in _ROW_COLUMNS
+        }
+        columns["terms"] = [" ".join(terms(row.search_text)) for row in rows]
+        if self._dimensions:
+            zero = np.zeros(self._dimensions, dtype=np.float32)
+            matrix = np.stack([zero if row.vector is None else row.vector for row in rows])
+            flat = pa.array(np.ascontiguousarray(matrix, dtype=np.float32).ravel())
+            columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, self._dimensions)
+        return pa.table(columns, schema=self._schema())
+
+    def _merge(self, table: Any) -> None:
+        self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all().execute(
+            table
+        )
+
+    def _index_words(self) -> None:
+        config = self._lance.index.FTS(
+            base_tokenizer="whitespace",
+            stem=False,
+            remove_stop_words=False,
+            lower_case=False,
+            ascii_folding=False,
+            with_position=False,
+        )
+        self._table.create_index("terms", config=config, replace=True)
+
+    def _has_index(self, column: str) -> bool:
+        return any(column in index.columns for index in self._table.list_indices())
+
+    def _check_quota(self, rows: Sequence[IndexRow]) -> None:
+        if self._max_rows is None:
+            return
+        names = ", ".join(SQL.quote(row.chunk_id) for row in rows)
+        known = self._table.count_rows(f"chunk_id IN ({names})")
+        if self._table.count_rows("chunk_id != ''") + len(rows) - known > self._max_rows:
+            raise IndexFull
+
+    def _collect(self, query: Any, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
+        columns = [*_ROW_COLUMNS, *(["vector"] if self._dimensions else [])]
+        score = "_score" if query.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
+        table = query.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
+        vectors = None
+        if self._dimensions:
+            flat = table["vector"].combine_chunks().flatten() if table.num_rows else []
+            vectors = np.asarray(flat, dtype=np.float32).reshape(-1, self._dimensions)
+            table = table.drop_columns(["vector"])
+        for i, fields in enumerate(table.to_pylist()):
+            known = found.setdefault(fields["chunk_id"], fields)
+            known.update((key, fields[key]) for key in (score,) if key in fields)
+            if vectors is not None:
+                known["vector"] = vectors[i]
+
+
+def _candidate(fields: dict[str, Any], vector: Any) -> Candidate:
+    bm25 = fields.pop("_score", None)
+    fields.pop("_distance", None)
+    own = fields.get("vector")
+    cosine = None if vector is None or own is None else float(np.dot(own, vector))
+    return Candidate(IndexRow(**fields), bm25, cosine)
+
+
+def _marker(dimensions: int) -> IndexRow:
+    vector = np.zeros(dimensions, dtype=np.float32) if dimensions else None
+    return IndexRow(chunk_id=_MARKER, org_id="", data_source_id="", document_id="", text="", vector=vector)
+
+
+def _storable(value: Any) -> Any:
+    # Lone surrogates have no UTF-8 form, which is what the files hold.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    full = False
+    try:
+        yield
+        return
+    except (IndexFull, IndexUnavailable):
+        raise
+    except (RuntimeError, ValueError, OSError) as error:
+        # The store's messages may quote the filter or the row: only what kind of failure it was leaves this block.
+        full = "no space left" in str(error).lower() or "file too large" in str(error).lower()
+    if full:
+        raise IndexFull
+    raise IndexUnavailable
