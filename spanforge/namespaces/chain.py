@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -50,7 +50,17 @@ class Chain:
 
     def seal(self, event: Event) -> Event:
         """Return the event linked to the last one that was committed; `commit` it once it is written."""
-        linked = replace(event, chain_id=self.chain_id, prev_id=self._prev_id, _line=[])
+        return self._linked(event, self._prev_id)
+
+    def seal_all(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Seal events that will be written together, each linked to the one before; nothing is committed."""
+        before = self._prev_id
+        for event in events:
+            yield self._linked(event, before)
+            before = event.event_id
+
+    def _linked(self, event: Event, before: str) -> Event:
+        linked = replace(event, chain_id=self.chain_id, prev_id=before, checksum="", signature="", _line=[])
         body = _canonical(linked)
         return replace(
             linked,
@@ -58,16 +68,6 @@ class Chain:
             signature=_SIGNATURE + hmac.digest(self._key, body, "sha256").hex() if self._key else "",
             _line=[],
         )
-
-    def seal_all(self, events: Iterable[Event]) -> list[Event]:
-        """Seal events that will be written together, each linked to the one before; nothing is committed."""
-        before = self._prev_id
-        sealed: list[Event] = []
-        for event in events:
-            sealed.append(self.seal(event))
-            self._prev_id = event.event_id
-        self._prev_id = before
-        return sealed
 
     def commit(self, event_id: str) -> None:
         """Record that the event with this id was written: the next one links to it."""

@@ -1,0 +1,52 @@
+"""One lock between processes, on a file beside the one it guards; the system releases it when its holder dies."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+__all__ = ["held"]
+
+if sys.platform == "win32":  # pragma: no cover  measured on POSIX
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+    def _unlock(fd: int) -> None:
+        os.lseek(fd, 0, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(fd: int) -> None:
+        # Said aloud, because a child forked meanwhile holds a copy of the descriptor, and with it the lock.
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+@contextmanager
+def held(path: str) -> Generator[bool]:
+    """Hold the lock file at `path` for a block; gives False at once where another process holds it.
+
+    Raises:
+        OSError: The lock file cannot be opened.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            _lock(fd)
+        except (BlockingIOError, PermissionError):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            _unlock(fd)
+    finally:
+        os.close(fd)
