@@ -24,7 +24,15 @@ from spanforge.namespaces.retrieval import (
     RetrievedChunk,
 )
 
-__all__ = ["AITF", "AITF_LATER", "attributes", "document", "later_attributes", "later_document"]
+__all__ = [
+    "AITF",
+    "AITF_LATER",
+    "attributes",
+    "document",
+    "later_attributes",
+    "later_document",
+    "retrieval_digest",
+]
 
 _Root: TypeAlias = Row[Node[RAGSessionPayload]]
 _Query: TypeAlias = Row[Node[RetrievalQueryPayload]]
@@ -44,7 +52,8 @@ def _query_digest(node: Node[Payload]) -> str:
     return node.facts.query
 
 
-def _retrieval_digest(node: Node[RetrievalResultPayload]) -> str:
+def retrieval_digest(node: Node[RetrievalResultPayload]) -> str:
+    """Return the digest of the query a retrieval answered, as `algorithm:hex`; empty if nobody gave one."""
     return labelled(node.facts.algorithm, node.payload.query_hash) or node.facts.query
 
 
@@ -112,9 +121,7 @@ RETRIEVE: Final[tuple[_Retrieve, ...]] = (
         "query.retriever_name",
         "OWASP LLM08, MITRE ATLAS AML.T0043",
     ),
-    Row(
-        "aitf.rag.query", _REQUIRED, _retrieval_digest, "retrieved.query_hash with its algorithm", _INJECTION
-    ),
+    Row("aitf.rag.query", _REQUIRED, retrieval_digest, "retrieved.query_hash with its algorithm", _INJECTION),
     Row(
         "aitf.rag.retrieve.index",
         _RECOMMENDED,

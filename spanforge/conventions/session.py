@@ -135,8 +135,8 @@ def _read(event: Event) -> Stage[Payload] | None:
         return None
     end = _end_ns(event)
     # A stage's event is made when the stage ends.
-    lasted = min(float(getattr(payload, "latency_ms", 0.0)) * 1e6, float(end))
-    return Stage(event, payload, end - int(lasted), end)
+    lasted = int(min(getattr(payload, "latency_ms", 0.0) * 1e6, float(_MAX_NS)))
+    return Stage(event, payload, max(0, end - lasted), end)
 
 
 class Session:

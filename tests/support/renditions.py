@@ -1,4 +1,7 @@
-"""Every standard's rendition of the golden sessions, as the golden files hold it. Run it to write them anew."""
+"""Every standard's rendition of the golden sessions, as the golden files hold it.
+
+Run it to write them anew.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spanforge.conventions import aitf, genai, openinference, own
+from support.golden import VARIANTS
+
+from spanforge.conventions import aitf, genai, ocsf, openinference, own
 from spanforge.conventions.session import Session
 from spanforge.conventions.spans import Contribution, spans
-
-from support.golden import VARIANTS
+from spanforge.conventions.transparency import TransparencyError, transparency
 
 FOLDER = Path(__file__).parents[1] / "conventions" / "golden"
 
@@ -51,6 +55,13 @@ def evaluation_results(session: Session) -> Any:
     return [[r.trace_id, r.span_id, r.time_ns, r.attributes] for r in genai.evaluation_results(session)]
 
 
+def record(session: Session) -> Any:
+    try:
+        return transparency(session)
+    except TransparencyError as error:
+        return str(error)
+
+
 RENDITIONS: dict[str, Callable[[Session], Any]] = {
     "tree": tree,
     "aitf": attributes_of(aitf.attributes, document=aitf.document),
@@ -59,6 +70,9 @@ RENDITIONS: dict[str, Callable[[Session], Any]] = {
     "genai-evaluations": evaluation_results,
     "openinference": attributes_of(openinference.attributes),
     "own": attributes_of(own.attributes),
+    "ocsf": ocsf.datastore_events,
+    "ocsf-aitf": ocsf.retrieval_events,
+    "transparency": record,
 }
 
 
