@@ -12,6 +12,8 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from spanforge.sinks._lock import alone
+
 __all__ = ["AppendFile"]
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
@@ -71,14 +73,18 @@ class AppendFile:
         Raises:
             OSError: Nothing was written, or what was written cannot be vouched for.
         """
-        lead = b"" if self._ends_a_line() else b"\n"
+        with alone(self._path):
+            return self._append(lines)
+
+    def _append(self, lines: Sequence[bytes]) -> int:
+        lead = b"" if self._ends_in_a_line() else b"\n"
         data = lead + b"\n".join([*lines, b""])
         written = os.write(self._fd, data)
         self._torn = data[written - 1 : written] != b"\n"
         whole = len(lines) if written == len(data) else data[len(lead) : written].count(b"\n")
-        if not lead and self._regular and not self._ends_a_line(os.lseek(self._fd, 0, os.SEEK_CUR) - written):
-            # Another process left a torn line between our look and our write, and the first line hangs on to it.
-            return whole if whole and self.append(lines[:1]) else 0
+        if self._regular and not lead and not self._is_line_end(os.lseek(self._fd, 0, os.SEEK_CUR) - written):
+            # Another process left a torn line between our look and our write: the first line hangs on to it.
+            return whole if whole and self._append(lines[:1]) else 0
         return whole
 
     def is_deleted(self) -> bool:
@@ -101,12 +107,21 @@ class AppendFile:
         except OSError:
             return False
 
-    def _ends_a_line(self, offset: int | None = None) -> bool:
-        """Tell whether a line that begins at `offset` (default: the end) begins on a line of its own."""
+    def _ends_in_a_line(self) -> bool:
+        """Tell whether what is appended now begins on a line of its own."""
         if not self._regular:
             return not self._torn
-        if offset is None:
-            offset = os.lseek(self._fd, 0, os.SEEK_END)
+        end = os.lseek(self._fd, 0, os.SEEK_END)
+        while not self._is_line_end(end):
+            # Torn, or still being written: Linux shows a write page by page. Touching the file waits for the
+            # lock that a write holds; if nothing has been added by then, nobody was writing.
+            os.utime(self._fd if os.utime in os.supports_fd else self._path)
+            seen, end = end, os.lseek(self._fd, 0, os.SEEK_END)
+            if seen == end:
+                return False
+        return True
+
+    def _is_line_end(self, offset: int) -> bool:
         if offset <= 0:
             return True
         os.lseek(self._fd, offset - 1, os.SEEK_SET)

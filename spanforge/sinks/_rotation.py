@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,8 @@ __all__ = ["Rotation"]
 _STAMP = r"\d{8}T\d{6}\.\d{6}Z"
 _TIME = re.compile(rb'"timestamp":"([^"]{1,40})"')
 _HEAD_BYTES = 1024
+_TRIES = 20
+_PAUSE_S = 0.001
 _SECOND = 1_000_000_000
 
 
@@ -70,20 +73,32 @@ class Rotation:
         return _clock.wall_ns() - born_ns >= self._max_age_ns
 
     def rotate(self, file: AppendFile) -> None:
-        """Give the file its final name, unless another process is just doing so; `file` is stale afterwards.
+        """Give the file its final name, or wait a moment for another process that is doing so.
 
-        Where that cannot be done, the file goes on growing and the next write tries again.
+        `file` is stale afterwards. Where the file cannot be renamed it goes on growing, and the next write tries
+        again.
         """
-        with suppress(OSError), held(f"{self._path}.lock") as ours:
-            if ours and not file.is_stale():
-                if self._durable:
-                    file.sync()
-                if os.name == "nt":  # pragma: no cover  Windows does not rename what is open
-                    file.close()
-                self._path.rename(self._next_name())
-                self._prune()
-                if self._durable:
-                    sync_folder(self._path.parent)
+        with suppress(OSError):
+            for _ in range(_TRIES):
+                with held(self._path) as ours:
+                    if ours:
+                        self._rename(file)
+                        return
+                if file.is_stale():
+                    return
+                time.sleep(_PAUSE_S)
+
+    def _rename(self, file: AppendFile) -> None:
+        if file.is_stale():
+            return
+        if self._durable:
+            file.sync()
+        if os.name == "nt":  # pragma: no cover  Windows does not rename what is open
+            file.close()
+        self._path.rename(self._next_name())
+        if self._durable:
+            sync_folder(self._path.parent)
+        self._prune()
 
     def _next_name(self) -> Path:
         now = _clock.wall_ns()

@@ -141,7 +141,7 @@ class JsonlSink(BaseSink):
             if self._fsync != "never" and not self._file.size():
                 sync_folder(self._path.parent)
             if self._chained:
-                self._chain = Chain(_ids.encode(_ids.IdSource().mint()), self._key)
+                self._chain = Chain(_ids.encode(_ids.IdSource().mint(_clock.wall_ns())), self._key)
         return self._file
 
     def _prepare(self, events: Sequence[Event]) -> tuple[AppendFile, list[bytes], str]:
@@ -234,7 +234,7 @@ class JsonlSink(BaseSink):
             raise SinkWriteError(problem)
 
 
-def _check(name: str, value: float | None, *, above: int, whole: bool) -> None:
+def _check(name: str, value: object, *, above: int, whole: bool) -> None:
     """Refuse what is no number, or not above a bound; None stands for no limit."""
     if value is None:
         return

@@ -1,0 +1,191 @@
+"""The tables of the sqlite sink, as numbered steps from an empty file to the newest shape.
+
+A released step is never edited: a database remembers how many it has taken (`PRAGMA user_version`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "NewerSchemaError", "NotAStoreError", "migrate"]
+
+APPLICATION_ID: Final = 0x53504647
+"""Stands in the file's header (`PRAGMA application_id`): this is a store of events, and not somebody's database."""
+
+_TABLE: Final = """
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  event_id TEXT NOT NULL UNIQUE,
+  event_type TEXT NOT NULL,
+  timestamp TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  line TEXT NOT NULL
+)
+"""
+
+# The fold of spanforge.sessions in SQL: integer microseconds and billionths, rounded half to even as Python does,
+# divided only at the end. Sessions without stages (sampled away) show what their summaries say.
+_SESSIONS: Final = """
+CREATE VIEW sessions AS
+WITH
+part AS (
+  SELECT session_id, event_type AS type, timestamp, json_extract(line, '$.payload') AS payload,
+    event_type IN (
+      'llm.rag.query', 'llm.rag.retrieved', 'llm.rag.reranked', 'llm.rag.generated', 'llm.rag.evaluated'
+    ) AS is_stage
+  FROM events WHERE session_id <> ''
+),
+measured AS (
+  SELECT *,
+    COALESCE(json_extract(payload, '$.latency_ms'), 0) * 1000.0 AS us,
+    CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.grounding_score') * 1e9 END AS nano,
+    CASE
+      WHEN type IN ('llm.rag.retrieved', 'llm.rag.reranked', 'llm.rag.generated') THEN
+        CASE COALESCE(json_extract(payload, '$.status'), 'ok') WHEN 'ok' THEN 0 WHEN 'partial' THEN 1 ELSE 2 END
+      WHEN type = 'llm.rag.session' AND COALESCE(json_extract(payload, '$.error_type'), '') <> '' THEN 2
+      ELSE 0
+    END AS severity
+  FROM part
+),
+cut AS (
+  SELECT *, CAST(us AS INTEGER) AS us_floor, CAST(nano AS INTEGER) AS nano_floor FROM measured
+),
+rounded AS (
+  SELECT *,
+    us_floor + (us - us_floor > 0.5 OR (us - us_floor = 0.5 AND us_floor % 2)) AS whole_us,
+    nano_floor + (nano - nano_floor > 0.5 OR (nano - nano_floor = 0.5 AND nano_floor % 2)) AS whole_nano
+  FROM cut
+),
+folded AS (
+  SELECT session_id,
+    MIN(timestamp) AS first_event_at,
+    MAX(timestamp) AS last_event_at,
+    COUNT(*) AS events,
+    SUM(is_stage) AS stages,
+    SUM(type = 'llm.rag.query') AS queries,
+    SUM(type = 'llm.rag.retrieved') AS retrievals,
+    SUM(type = 'llm.rag.reranked') AS reranks,
+    SUM(type = 'llm.rag.generated') AS generations,
+    SUM(type = 'llm.rag.evaluated') AS evaluations,
+    SUM(CASE WHEN type = 'llm.rag.retrieved' THEN json_array_length(payload, '$.chunks') END) AS chunks,
+    SUM(CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.prompt_tokens') END) AS prompt_tokens,
+    SUM(CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.output_tokens') END) AS output_tokens,
+    SUM(CASE WHEN is_stage THEN whole_us END) AS us,
+    SUM(whole_nano) AS nano,
+    MIN(whole_nano) AS nano_min,
+    COUNT(whole_nano) AS scores,
+    SUM(is_stage AND severity = 2) AS errors,
+    MAX(severity) AS severity,
+    SUM(type = 'llm.rag.session') AS summaries
+  FROM rounded GROUP BY session_id
+),
+summed AS (
+  SELECT session_id,
+    SUM(json_extract(payload, '$.total_queries')) AS queries,
+    SUM(json_extract(payload, '$.retrieval_count')) AS retrievals,
+    SUM(json_extract(payload, '$.rerank_count')) AS reranks,
+    SUM(json_extract(payload, '$.generation_count')) AS generations,
+    SUM(json_extract(payload, '$.evaluation_count')) AS evaluations,
+    SUM(json_extract(payload, '$.total_chunks_retrieved')) AS chunks,
+    SUM(json_extract(payload, '$.total_chunks_used')) AS chunks_used,
+    SUM(json_extract(payload, '$.total_input_tokens')) AS prompt_tokens,
+    SUM(json_extract(payload, '$.total_output_tokens')) AS output_tokens,
+    SUM(json_extract(payload, '$.total_latency_ms')) AS ms,
+    SUM(json_extract(payload, '$.avg_grounding_score') * json_extract(payload, '$.grounding_count'))
+      / SUM(json_extract(payload, '$.grounding_count')) AS score,
+    MIN(json_extract(payload, '$.min_grounding_score')) AS score_min,
+    SUM(json_extract(payload, '$.grounding_count')) AS scores,
+    SUM(json_extract(payload, '$.error_count')) AS errors,
+    MAX(CASE json_extract(payload, '$.status') WHEN 'error' THEN 2 WHEN 'partial' THEN 1 ELSE 0 END) AS severity,
+    MAX(json_extract(payload, '$.retriever_name')) AS retriever
+  FROM part WHERE type = 'llm.rag.session' GROUP BY session_id
+)
+SELECT
+  folded.session_id,
+  first_event_at,
+  last_event_at,
+  folded.events,
+  folded.summaries > 0 AS ended,
+  stages > 0 AS from_stages,
+  CASE MAX(folded.severity, CASE WHEN stages THEN 0 ELSE COALESCE(summed.severity, 0) END)
+    WHEN 0 THEN 'ok' WHEN 1 THEN 'partial' ELSE 'error' END AS status,
+  COALESCE(CASE WHEN stages THEN (
+    SELECT json_extract(line, '$.payload.retriever_name') FROM events
+    WHERE events.session_id = folded.session_id AND event_type = 'llm.rag.query'
+      AND COALESCE(json_extract(line, '$.payload.retriever_name'), '') <> ''
+    ORDER BY event_id LIMIT 1
+  ) ELSE summed.retriever END, '') AS retriever_name,
+  COALESCE(CASE WHEN stages THEN folded.queries ELSE summed.queries END, 0) AS total_queries,
+  COALESCE(CASE WHEN stages THEN folded.chunks ELSE summed.chunks END, 0) AS total_chunks_retrieved,
+  COALESCE(CASE WHEN stages THEN (
+    SELECT COUNT(DISTINCT used.value) FROM events, json_each(events.line, '$.payload.chunk_ids_used') AS used
+    WHERE events.session_id = folded.session_id AND event_type = 'llm.rag.generated'
+  ) ELSE summed.chunks_used END, 0) AS total_chunks_used,
+  COALESCE(CASE WHEN stages THEN folded.prompt_tokens ELSE summed.prompt_tokens END, 0) AS total_input_tokens,
+  COALESCE(CASE WHEN stages THEN folded.output_tokens ELSE summed.output_tokens END, 0) AS total_output_tokens,
+  CASE WHEN stages THEN folded.nano / (1e9 * folded.scores) ELSE summed.score END AS avg_grounding_score,
+  CASE WHEN stages THEN folded.nano_min / 1e9 ELSE summed.score_min END AS min_grounding_score,
+  COALESCE(CASE WHEN stages THEN folded.scores ELSE summed.scores END, 0) AS grounding_count,
+  COALESCE(CASE WHEN stages THEN folded.us / 1000.0 ELSE summed.ms END, 0.0) AS total_latency_ms,
+  COALESCE(CASE WHEN stages THEN folded.retrievals ELSE summed.retrievals END, 0) AS retrieval_count,
+  COALESCE(CASE WHEN stages THEN folded.reranks ELSE summed.reranks END, 0) AS rerank_count,
+  COALESCE(CASE WHEN stages THEN folded.generations ELSE summed.generations END, 0) AS generation_count,
+  COALESCE(CASE WHEN stages THEN folded.evaluations ELSE summed.evaluations END, 0) AS evaluation_count,
+  COALESCE(CASE WHEN stages THEN folded.errors ELSE summed.errors END, 0) AS error_count
+FROM folded LEFT JOIN summed USING (session_id)
+"""
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        _TABLE,
+        "CREATE INDEX events_by_session ON events (session_id, event_id)",
+        "CREATE INDEX events_by_time ON events (timestamp)",
+        "CREATE INDEX events_by_type ON events (event_type, timestamp)",
+        _SESSIONS,
+    ),
+)
+
+
+class NewerSchemaError(Exception):
+    """The file has taken more steps than this version knows."""
+
+
+class NotAStoreError(Exception):
+    """The file is a database of something else."""
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the newest shape, in one transaction; safe where several processes open it at once.
+
+    Args:
+        connection: In autocommit mode.
+
+    Raises:
+        NewerSchemaError: A newer version of spanforge wrote it; nothing was changed.
+        NotAStoreError: It holds other tables; nothing was changed.
+        sqlite3.Error: It cannot be read or written.
+    """
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)  # another process may have been first
+        if version > len(MIGRATIONS):
+            raise NewerSchemaError
+        if not version and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise NotAStoreError
+        for step in MIGRATIONS[version:]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
