@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -18,7 +19,14 @@ from spanforge._hashing import MIN_KEY_BYTES
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError
 
-__all__ = ["SFClientConfig", "SecretStr", "Settings"]
+__all__ = [
+    "OtlpEnvironment",
+    "SFClientConfig",
+    "SecretStr",
+    "Settings",
+    "openinference_hidden",
+    "otlp_environment",
+]
 
 _PREFIX = "SPANFORGE_"
 _log = logging.getLogger("spanforge")
@@ -151,8 +159,9 @@ class Settings(BaseModel):
 
 _KNOWN_ELSEWHERE = frozenset(
     {"ENDPOINT", "API_KEY", "TIMEOUT_MS", "MAX_RETRIES", "LOCAL_FALLBACK", "TLS_VERIFY", "PROXY", "MAGIC_SECRET"}
+    | {"OTLP_ENDPOINT", "OTLP_HEADERS", "OTLP_PROTOCOL"}
 )
-"""Variables of the earlier package that `SFClientConfig.from_env` reads: no setting, and no reason for a warning."""
+"""Variables that `SFClientConfig.from_env` and `otlp_environment` read: no setting, and no reason for a warning."""
 
 
 def _from_environment() -> dict[str, object]:
@@ -229,3 +238,58 @@ class SFClientConfig:
         if self.signing_key.get_secret_value():
             overrides["signing_key"] = self.signing_key
         return overrides
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpEnvironment:
+    """What the environment says of OTLP. Empty where it says nothing; nothing is checked yet.
+
+    Attributes:
+        endpoint: Base URL, to which the path of each signal is added.
+        traces_endpoint: URL for traces as it is, which wins over the base for them.
+        headers: `name=value` pairs, comma-separated, values URL-encoded; they may hold credentials.
+        protocol: `http/protobuf` or `grpc`.
+        certificate: File of certificate authorities to trust.
+        compression: `gzip` or `none`.
+        timeout_ms: Longest time for one request, in milliseconds.
+    """
+
+    endpoint: str = ""
+    traces_endpoint: str = ""
+    headers: SecretStr = SecretStr("")
+    protocol: str = ""
+    certificate: str = ""
+    compression: str = ""
+    timeout_ms: str = ""
+
+
+def otlp_environment() -> OtlpEnvironment:
+    """Read `SPANFORGE_OTLP_*`, then `OTEL_EXPORTER_OTLP_TRACES_*`, then `OTEL_EXPORTER_OTLP_*`; the first wins."""
+
+    def first(*names: str) -> str:
+        return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
+
+    def either(name: str) -> str:
+        return first(f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}")
+
+    own = first("SPANFORGE_OTLP_ENDPOINT")
+    return OtlpEnvironment(
+        endpoint=own or first("OTEL_EXPORTER_OTLP_ENDPOINT"),
+        traces_endpoint="" if own else first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+        headers=SecretStr(first("SPANFORGE_OTLP_HEADERS") or either("HEADERS")),
+        protocol=first("SPANFORGE_OTLP_PROTOCOL") or either("PROTOCOL"),
+        certificate=either("CERTIFICATE"),
+        compression=either("COMPRESSION"),
+        timeout_ms=either("TIMEOUT"),
+    )
+
+
+def openinference_hidden() -> frozenset[str]:
+    """Return which of `inputs` and `outputs` the `OPENINFERENCE_HIDE_*` variables hide."""
+    switches = {
+        "inputs": ("OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_INPUT_TEXT"),
+        "outputs": ("OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_OUTPUT_TEXT"),
+    }
+    return frozenset(
+        what for what, names in switches.items() if any(os.environ.get(n, "").lower() == "true" for n in names)
+    )
