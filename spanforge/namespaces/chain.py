@@ -10,27 +10,25 @@ import hmac
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from spanforge.exceptions import DecodeError
 from spanforge.namespaces.event import Event
 
 __all__ = ["Break", "Chain", "Verdict", "verify_lines"]
 
 _CHECKSUM: Final = "sha256:"
 _SIGNATURE: Final = "hmac-sha256:"
+_RESULTS: Final = ("checksum", "signature")
 
 Fault = Literal[
     "unreadable", "unsealed", "edited", "unsigned", "forged or wrong key", "removed or reordered", "repeated", "tail cut"
 ]
 
 
-def _canonical(event: Event) -> bytes:
+def _canonical(fields: dict[str, Any]) -> bytes:
     """What a seal covers: every field but the seal's own results, keys sorted, ASCII."""
-    fields = event.to_dict()
-    fields.pop("checksum", None)
-    fields.pop("signature", None)
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    covered = {name: value for name, value in fields.items() if name not in _RESULTS}
+    return json.dumps(covered, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 class Chain:
@@ -61,7 +59,7 @@ class Chain:
 
     def _linked(self, event: Event, before: str) -> Event:
         linked = replace(event, chain_id=self.chain_id, prev_id=before, checksum="", signature="", _line=[])
-        body = _canonical(linked)
+        body = _canonical(linked.to_dict())
         return replace(
             linked,
             checksum=_CHECKSUM + hashlib.sha256(body).hexdigest(),
@@ -97,11 +95,13 @@ class Verdict:
         events: Lines that were read and held.
         chains: Last event id of each chain by chain id.
         first_break: The first fault, None where the file is whole.
+        unreadable: Lines that were passed over, where that was asked for.
     """
 
     events: int
     chains: dict[str, str] = field(default_factory=dict[str, str])
     first_break: Break | None = None
+    unreadable: int = 0
 
     @property
     def ok(self) -> bool:
@@ -109,47 +109,91 @@ class Verdict:
         return self.first_break is None
 
 
-def verify_lines(lines: Iterable[bytes], key: bytes | None = None, expect_last: str = "") -> Verdict:
+def verify_lines(
+    lines: Iterable[bytes], key: bytes | None = None, expect_last: str = "", *, skip_unreadable: bool = False
+) -> Verdict:
     """Check a file's chains, line by line, in constant memory for each chain.
+
+    The lines are checked as they stand, not as a reader would understand them: a field that this version does not
+    know, a null and a repeated key all count.
 
     Args:
         lines: The lines of one file, in order.
         key: The signing key; without it signatures are not checked, only checksums and links.
         expect_last: An event id that must be the last of its chain: a chain cannot itself show a cut tail.
+        skip_unreadable: Pass over lines that are no JSON, and count them: a crash or a full disk leaves a torn
+            line behind. If one of them was a line of a chain, the next line of that chain does not hold.
 
     Returns:
         The verdict; `first_break` names the first edited, removed, reordered or inserted line.
     """
     last: dict[str, str] = {}
-    number = held = 0
+    number = held = unreadable = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            event = Event.decode(line)
-        except DecodeError:
-            return Verdict(held, last, Break(number, "unreadable"))
-        if fault := _fault(event, last, key):
-            return Verdict(held, last, Break(number, fault, event.event_id))
-        last[event.chain_id] = event.event_id
+        sealed = _read(line)
+        if sealed == "unreadable" and skip_unreadable:
+            unreadable += 1
+            continue
+        if isinstance(sealed, str):
+            return Verdict(held, last, Break(number, sealed), unreadable)
+        if fault := sealed.fault(last.get(sealed.chain_id, ""), key):
+            return Verdict(held, last, Break(number, fault, sealed.event_id), unreadable)
+        last[sealed.chain_id] = sealed.event_id
         held += 1
-    if expect_last and expect_last not in last.values():
-        return Verdict(held, last, Break(number + 1, "tail cut"))
-    return Verdict(held, last)
+    cut = expect_last and expect_last not in last.values()
+    return Verdict(held, last, Break(number + 1, "tail cut") if cut else None, unreadable)
 
 
-def _fault(event: Event, last: dict[str, str], key: bytes | None) -> Fault | None:
-    if not event.checksum or not event.chain_id:
-        return "unsealed"
-    body = _canonical(event)
-    if event.checksum != _CHECKSUM + hashlib.sha256(body).hexdigest():
+class _Sealed(NamedTuple):
+    """One line as it stands: the fields of its seal, empty where absent, and what the seal covers."""
+
+    event_id: str
+    chain_id: str
+    prev_id: str
+    checksum: str
+    signature: str
+    body: bytes
+
+    def fault(self, before: str, key: bytes | None) -> Fault | None:
+        """Return what is wrong with the line, given the id of the one before it in its chain."""
+        if not (self.event_id and self.chain_id and self.checksum):
+            return "unsealed"
+        if self.checksum != _CHECKSUM + hashlib.sha256(self.body).hexdigest():
+            return "edited"
+        if key is not None:
+            if not self.signature:
+                return "unsigned"
+            expected = _SIGNATURE + hmac.digest(key, self.body, "sha256").hex()
+            if not hmac.compare_digest(self.signature.encode("utf-8", "replace"), expected.encode()):
+                return "forged or wrong key"
+        if self.event_id == before:
+            return "repeated"
+        return None if self.prev_id == before else "removed or reordered"
+
+
+class _RepeatedKeyError(ValueError):
+    """A JSON object has a key twice: which of the two counts is the reader's choice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _RepeatedKeyError
+    return fields
+
+
+def _read(line: bytes) -> _Sealed | Fault:
+    try:
+        fields = json.loads(line.decode("utf-8"), object_pairs_hook=_once)
+        if not isinstance(fields, dict):
+            return "unreadable"
+        body = _canonical(fields)  # pyright: ignore[reportUnknownArgumentType]  JSON
+    except _RepeatedKeyError:
         return "edited"
-    if key is not None:
-        if not event.signature:
-            return "unsigned"
-        if not hmac.compare_digest(event.signature, _SIGNATURE + hmac.digest(key, body, "sha256").hex()):
-            return "forged or wrong key"
-    before = last.get(event.chain_id, "")
-    if event.event_id == before:
-        return "repeated"
-    return None if event.prev_id == before else "removed or reordered"
+    except (ValueError, RecursionError):
+        return "unreadable"
+    seal = ("event_id", "chain_id", "prev_id", "checksum", "signature")
+    texts = (value if isinstance(value := fields.get(name), str) else "" for name in seal)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
+    return _Sealed._make([*texts, body])
