@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from spanforge.reference._extras import load
 from spanforge.reference.failures import InvalidInput
 from spanforge.reference.parsing.base import SEPARATOR
-from spanforge.reference.tokens import TokenizerCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 CHUNKER_VERSION = "1"
 """Part of every fingerprint: a change in how text is cut makes documents be cut anew."""
+_SLICE_CHARS = 16_384
+_BOUNDARIES = ("\n\n", "\n", ". ", " ")
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$", re.MULTILINE)
 
 
@@ -64,14 +65,8 @@ class Chunker:
         self.counter = counter
         self.signature = f"{CHUNKER_VERSION}:{counter.name}:{size}:{overlap}"
         splitters = load("semantic_text_splitter", "reference")
-        if isinstance(counter, TokenizerCounter):
-            make = "from_huggingface_tokenizer"
-            measure: object = counter.tokenizer
-        else:
-            make = "from_callback"
-            measure = counter.count
-        text = getattr(splitters.TextSplitter, make)(measure, size, overlap)
-        markdown = getattr(splitters.MarkdownSplitter, make)(measure, size, overlap)
+        text = splitters.TextSplitter.from_callback(counter.count, size, overlap)
+        markdown = splitters.MarkdownSplitter.from_callback(counter.count, size, overlap)
         self._splitters = {"text": text, "table": text, "markdown": markdown}
 
     def cut(self, document: ParsedDocument, *, scope: str) -> list[Chunk]:
@@ -110,10 +105,36 @@ class Chunker:
         headings = list(_HEADING.finditer(section.text)) if section.kind == "markdown" else []
         path: list[tuple[int, str]] = []
         position = 0
-        for start, text in self._splitters[section.kind].chunk_indices(section.text):
+        splitter = self._splitters[section.kind]
+        pieces = (
+            (begin + start, text)
+            for begin, part in slices(section.text)
+            for start, text in splitter.chunk_indices(part)
+        )
+        for start, text in pieces:
             while position < len(headings) and headings[position].start() <= start:
                 level = len(headings[position][1])
                 path = [*(entry for entry in path if entry[0] < level), (level, headings[position][2])]
                 position += 1
             if any(c.isalnum() for c in text):
                 yield start, text, " > ".join(name for _, name in path) or section.heading or title
+
+
+def slices(text: str) -> Iterator[tuple[int, str]]:
+    """Cut a long text at its best boundary near every `_SLICE_CHARS`, with the offset of each part.
+
+    The splitter weighs all of what is left at every step, so that its cost grows with the square of a text
+    that has no boundaries. Parts of bounded length keep it linear, whatever the text.
+    """
+    begin = 0
+    while len(text) - begin > _SLICE_CHARS:
+        low, high = begin + _SLICE_CHARS // 2, begin + _SLICE_CHARS
+        ends = (
+            text.rfind(mark, low, high) + len(mark)
+            for mark in _BOUNDARIES
+            if text.rfind(mark, low, high) >= 0
+        )
+        end = next(ends, high)
+        yield begin, text[begin:end]
+        begin = end
+    yield begin, text[begin:]

@@ -19,6 +19,8 @@ from spanforge.reference._extras import load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+K1, B = 1.2, 0.75
+"""BM25's saturation and length normalisation, the same in every engine."""
 _WORD = re.compile(r"\w+(?:[.,]\d+)*", re.UNICODE)
 STOP_WORDS = frozenset(
     [

@@ -1,8 +1,7 @@
 """Reordering candidates by reading them, without a model.
 
 The fused score knows which words a passage holds and what it is about. Reading the passage adds what both
-searches
-miss: how much of the question's weight it covers, and whether the question's words stand together in it.
+searches miss: whether the question's words stand together in it.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from spanforge.reference.lexical import absent_weight, coverage, rarity, terms
+from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spanforge.reference.understanding import ProcessedQuery
 
@@ -49,27 +48,32 @@ class Reranker(Protocol):
 
 
 class LexicalReranker:
-    """Adds to the fused score the covered share of the question's weight and of its neighbouring word pairs.
+    """Adds to the fused score the share of the question's neighbouring words that stand near each other.
 
-    Both shares weigh a word by its rarity among the candidates, so that what all of them say decides nothing.
+    Both searches look at words one by one, or at the passage as a whole; that "heat transfer" stands
+    together is what neither sees. Measured on public sets, this share at 0.3 raised nDCG@10 on three of
+    four, and the covered share of the question's words, or the likeness of the best sentence, added nothing
+    to it worth their cost.
     """
 
     name = DEFAULT_RERANKER
-    coverage_weight = 0.15
-    pairs_weight = 0.10
+    weight = 0.3
+    reach = 2
 
     def rerank(self, query: ProcessedQuery, readings: Sequence[Reading]) -> list[float]:
         """Return the new scores."""
-        passages = [terms(reading.text) for reading in readings]
-        wanted = query.terms
-        weights = rarity([set(passage) for passage in passages])
-        default = absent_weight(len(passages))
-        pairs = [f"{a} {b}" for a, b in zip(wanted, wanted[1:], strict=False)]
-        rest = 1.0 - self.coverage_weight - self.pairs_weight
+        wanted = set(_near(query.terms, 1))
+        if not wanted:
+            return [reading.score for reading in readings]
         scores: list[float] = []
-        for reading, passage in zip(readings, passages, strict=True):
-            covered = coverage(wanted, passage, weights, default)
-            together = {f"{a} {b}" for a, b in zip(passage, passage[1:], strict=False)}
-            paired = sum(pair in together for pair in pairs) / len(pairs) if pairs else 0.0
-            scores.append(rest * reading.score + self.coverage_weight * covered + self.pairs_weight * paired)
+        for reading in readings:
+            found = wanted.intersection(_near(terms(reading.text), self.reach))
+            scores.append((1.0 - self.weight) * reading.score + self.weight * len(found) / len(wanted))
         return scores
+
+
+def _near(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of words at most ``reach`` apart, each in alphabetical order."""
+    for distance in range(1, reach + 1):
+        for left, right in zip(words, words[distance:], strict=False):
+            yield (left, right) if left <= right else (right, left)

@@ -1,8 +1,9 @@
 """The offline answerer: it quotes the sentences that answer best, and says so when none does.
 
-Sentences are chosen greedily by the weight of the question's words they add. Names that a chosen sentence brings in
-count as words to look for as well, which is how an answer spread over several documents is followed from one to the
-next. A factual question is answered by the words alone where they are plain to see.
+Sentences are chosen greedily by the weight of the question's words they add. Names that a chosen sentence
+brings in count as words to look for as well, which is how an answer spread over several documents is
+followed from one to the next. A factual question is answered by the words alone where they are plain to
+see.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MODEL_NAME = "spanforge-extractive-1"
 MIN_COVERAGE = 0.5
 """An answer must cover this share of the question's weight; below it the refusal is the honest answer."""
 MIN_GAIN = 0.2
-"""A further sentence must add this share of the question's weight, or be led to by a name and add half of it."""
+"""A further sentence must add this share of the question's weight ..."""
+MIN_GAIN_LED = 0.05
+"""... or this one where a name in what is already chosen leads to it."""
 HEADING_SHARE = 0.5
 """What a word counts that stands only in the headings over a sentence."""
 MAX_UNITS = 4
@@ -85,7 +88,7 @@ def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
         best = max(left, key=lambda i: (_gain(units[i], said[i], still_open, names, total), -i))
         led = bool(names & units[best].names)
         gain = _gain(units[best], said[best], still_open, set(), total)
-        if gain < total * (MIN_GAIN / 2 if led or not chosen else MIN_GAIN):
+        if gain < total * (MIN_GAIN_LED if led or not chosen else MIN_GAIN):
             break
         # What shares neither a name nor a word of the question with the rest speaks of something else.
         if chosen and not led and not said[best] & (asked - still_open.keys()):
@@ -94,13 +97,12 @@ def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
         chosen.append(units[best])
         for term in said[best]:
             still_open.pop(term, None)
-        for term in (units[best].context & still_open.keys()) - above:
-            still_open[term] *= 1.0 - HEADING_SHARE
         above |= units[best].context
         names |= units[best].names - asked
     if _KIND in still_open:
         return [], 0.0
-    return chosen, 1.0 - sum(still_open.values()) / total
+    missing = sum(value * (1.0 - HEADING_SHARE * (term in above)) for term, value in still_open.items())
+    return chosen, 1.0 - missing / total
 
 
 def _said(question: str, want: Wanted | None, unit: Unit) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """What kind of answer a factual question wants, and cutting a sentence down to it.
 
-Rules, not a model: the question's first words tell the kind; candidates of that kind are found in the sentence; the
-one standing closest to the question's words wins. Where there is no clear winner the whole sentence is the answer,
-which is never wrong, only longer.
+Rules, not a model: the question's first words tell the kind; candidates of that kind are found in the
+sentence; the one standing closest to the question's words wins. Where there is no clear winner the whole
+sentence is the answer, which is never wrong, only longer.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _AMOUNT = (
 )
 _ANY_UNIT = rf"(?:\s*%|\s?(?:percent|per cent)\b|\s?°[CF]|\sdegrees(?: Celsius| Fahrenheit)?|\s(?:euros|dollars|pounds)\b"
 _ANY_UNIT += rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
+_QUANTITY = re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?", re.IGNORECASE)
 _TIME = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{_MONTHS})(?:\s+\d{{4}})?|(?:{_MONTHS})\s+\d{{1,2}}(?:,?\s+\d{{4}})?"
     rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?|\d{{1,2}}:\d{{2}})\b"
@@ -70,14 +71,17 @@ class Wanted:
     Attributes:
         kind: Kind of answer.
         pattern: Finds candidates.
-        required: Whether a sentence without a candidate cannot answer; "what" and "which" may ask for a sentence.
+        required: Whether a sentence without a candidate cannot answer; "what" and "which" may ask for a
+            sentence.
         measure: Stem of the question's word that the candidate stands for ("tall"), which no answer repeats.
+        counted: What is counted ("how many planets"), as it may follow the number.
     """
 
     kind: Kind
     pattern: re.Pattern[str]
     required: bool
     measure: str = ""
+    counted: re.Pattern[str] | None = None
 
 
 def wanted(question: str) -> Wanted | None:
@@ -89,13 +93,17 @@ def wanted(question: str) -> Wanted | None:
     if how:
         units = _MEASURES.get(how[1])
         if units:
-            pattern = re.compile(rf"{_AMOUNT}[\s-](?:{units})\b(?: per \w+)?")
+            pattern = re.compile(rf"{_AMOUNT}[\s-](?:{units})\b(?: per \w+)?", re.IGNORECASE)
             return Wanted("quantity", pattern, required=True, measure=content_stem(how[1]))
-        noun = re.escape(how[2]) if how[1] == "many" and how[2] else ""
-        counted = rf"(?:(?:\s\w+){{0,2}}\s{noun}\b)?" if noun else ""
-        return Wanted("quantity", re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT}|{counted})?"), required=True)
+        counted = None
+        if how[1] == "many" and how[2]:
+            # A plural and its singular share all but the last letters.
+            counted = re.compile(
+                rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE
+            )
+        return Wanted("quantity", _QUANTITY, required=True, counted=counted)
     if _QUANTITY_NOUN.match(lowered):
-        return Wanted("quantity", re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?"), required=False)
+        return Wanted("quantity", _QUANTITY, required=False)
     for word, kind in (("who", "who"), ("whom", "who"), ("whose", "who"), ("where", "where")):
         if re.match(rf"^(?:\w+ )?{word}\b", lowered):
             return Wanted(kind, _NAME, required=kind == "who")
@@ -139,7 +147,11 @@ def answer_span(question: str, sentence: str) -> str | None:
         )
         # Who does something stands before it more often than not, and so opens the sentence.
         opening = 2.0 if want.kind == "who" and match.start() == 0 else 1.0
-        scored.append((closeness * opening, match[0].strip()))
+        text = match[0].strip()
+        counted = want.counted.match(sentence, match.end()) if want.counted else None
+        if counted:
+            text = f"{text}{counted[0]}"
+        scored.append((closeness * opening * (3.0 if counted else 1.0), text))
     scored.sort(key=lambda item: -item[0])
     if not scored or scored[0][0] == 0.0:
         return None

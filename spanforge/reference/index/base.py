@@ -20,6 +20,27 @@ if TYPE_CHECKING:
     from spanforge.reference.models import Filter
 
 
+ROW_FIELDS = (
+    "chunk_id",
+    "org_id",
+    "data_source_id",
+    "document_id",
+    "text",
+    "content_hash",
+    "source",
+    "media_type",
+    "heading",
+    "page",
+    "start",
+    "end",
+    "tokens",
+    "timestamp",
+    "quality",
+    "metadata",
+)
+"""Fields of a row that every engine stores as they are; the vector is stored apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexRow:
     """A passage as it is stored.
@@ -163,3 +184,8 @@ def filter_value(value: Any) -> Any:
 def epoch(moment: datetime) -> float:
     """Return seconds since the epoch; a time without a zone is taken as UTC."""
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def storable(value: Any) -> Any:
+    """Return a value as files hold it: lone surrogates, which have no UTF-8 form, become question marks."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

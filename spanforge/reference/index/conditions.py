@@ -1,7 +1,8 @@
 """Selections as filter expressions of an engine, built from typed fields alone.
 
-Users never write a filter expression. Field names come from a fixed list, numbers are written by this module, and
-strings are quoted by the engine's own rule, so that no value can end its literal and go on as code.
+Users never write a filter expression. Field names come from a fixed list, numbers are written by this
+module, and strings are quoted by the engine's own rule, so that no value can end its literal and go on as
+code.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def check_filter(condition: Filter) -> None:
     """Check that a filter's value fits its field.
 
     Raises:
-        InvalidInput: A number for a text field, a text for a number field, a list for a comparison, or the reverse.
+        InvalidInput: A number for a text field, a text for a number field, a list for a comparison, or the
+        reverse.
     """
     value = filter_value(condition.value)
     if (condition.op == "in") != isinstance(value, list):

@@ -15,7 +15,7 @@ import numpy as np
 
 from spanforge.reference._extras import load
 from spanforge.reference.failures import IndexFull, IndexUnavailable
-from spanforge.reference.index.base import Candidate, IndexRow, SearchHits
+from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import SQL, expression
 from spanforge.reference.lexical import terms
 
@@ -26,35 +26,8 @@ if TYPE_CHECKING:
     from spanforge.reference.index.base import SearchRequest, Selection
 
 _TABLE = "chunks"
-_TEXT_COLUMNS = (
-    "chunk_id",
-    "org_id",
-    "data_source_id",
-    "document_id",
-    "text",
-    "terms",
-    "content_hash",
-    "source",
-)
-_TEXT_COLUMNS += ("media_type", "heading", "metadata")
-_ROW_COLUMNS = (
-    "chunk_id",
-    "org_id",
-    "data_source_id",
-    "document_id",
-    "text",
-    "content_hash",
-    "source",
-    "media_type",
-    "heading",
-    "page",
-    "start",
-    "end",
-    "tokens",
-    "timestamp",
-    "quality",
-    "metadata",
-)
+_INTEGERS = ("page", "start", "end", "tokens")
+_FLOATS = ("timestamp", "quality")
 _MARKER = ""
 """Chunk id of the one row that belongs to nobody; see `LanceIndex.settle`."""
 ANN_ROWS = 50_000
@@ -83,10 +56,7 @@ class LanceIndex:
             # Zero: a reader sees what another process wrote, at its next query.
             self._db = self._lance.connect(str(folder), read_consistency_interval=timedelta(0))
             self._table = self._db.create_table(_TABLE, schema=self._schema(), exist_ok=True)
-            if self._table.schema != self._schema():
-                mismatch = True
-            else:
-                mismatch = False
+            mismatch = self._table.schema != self._schema()
         if mismatch:
             raise IndexUnavailable(
                 "The index was written with another embedding model or by another version; use that, or ingest anew."
@@ -163,9 +133,8 @@ class LanceIndex:
 
     def _schema(self) -> Any:
         pa = self._arrow
-        fields = [pa.field(name, pa.string()) for name in _TEXT_COLUMNS]
-        fields += [pa.field(name, pa.int64()) for name in ("page", "start", "end", "tokens")]
-        fields += [pa.field(name, pa.float64()) for name in ("timestamp", "quality")]
+        kinds = {**dict.fromkeys(_INTEGERS, pa.int64()), **dict.fromkeys(_FLOATS, pa.float64())}
+        fields = [pa.field(name, kinds.get(name, pa.string())) for name in (*ROW_FIELDS, "terms")]
         if self._dimensions:
             fields.append(pa.field("vector", pa.list_(pa.float32(), self._dimensions)))
         return pa.schema(fields)
@@ -173,7 +142,7 @@ class LanceIndex:
     def _encode(self, rows: Sequence[IndexRow]) -> Any:
         pa = self._arrow
         columns: dict[str, Any] = {
-            name: [_storable(getattr(row, name)) for row in rows] for name in _ROW_COLUMNS
+            name: [storable(getattr(row, name)) for row in rows] for name in ROW_FIELDS
         }
         columns["terms"] = [" ".join(terms(row.search_text)) for row in rows]
         if self._dimensions:
@@ -211,7 +180,7 @@ class LanceIndex:
             raise IndexFull
 
     def _collect(self, query: Any, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
-        columns = [*_ROW_COLUMNS, *(["vector"] if self._dimensions else [])]
+        columns = [*ROW_FIELDS, *(["vector"] if self._dimensions else [])]
         score = "_score" if query.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
         table = query.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
         vectors = None
@@ -239,11 +208,6 @@ def _marker(dimensions: int) -> IndexRow:
     return IndexRow(chunk_id=_MARKER, org_id="", data_source_id="", document_id="", text="", vector=vector)
 
 
-def _storable(value: Any) -> Any:
-    # Lone surrogates have no UTF-8 form, which is what the files hold.
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
 @contextmanager
 def _store_errors() -> Iterator[None]:
     full = False
@@ -253,7 +217,8 @@ def _store_errors() -> Iterator[None]:
     except (IndexFull, IndexUnavailable):
         raise
     except (RuntimeError, ValueError, OSError) as error:
-        # The store's messages may quote the filter or the row: only what kind of failure it was leaves this block.
+        # The store's messages may quote the filter or the row: only what kind of failure it was leaves this
+        # block.
         full = "no space left" in str(error).lower() or "file too large" in str(error).lower()
     if full:
         raise IndexFull

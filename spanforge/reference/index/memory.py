@@ -11,7 +11,8 @@ import numpy as np
 from spanforge.reference._extras import load
 from spanforge.reference.failures import IndexFull
 from spanforge.reference.index.base import Candidate, SearchHits, filter_value
-from spanforge.reference.lexical import terms
+from spanforge.reference.index.conditions import check_filter
+from spanforge.reference.lexical import K1, B, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +63,8 @@ class MemoryIndex:
 
     def search(self, request: SearchRequest) -> SearchHits:
         """Score every selected row and return the best of each kind."""
+        for condition in request.selection.filters:
+            check_filter(condition)
         built = self._build()
         if not built.rows:
             return SearchHits(())
@@ -130,7 +133,7 @@ class _Built:
         self._bm25: Any = None
         self._matrix: NDArray[np.float32] | None = None
         if any(row_terms):
-            self._bm25 = load("bm25s", "reference").BM25()
+            self._bm25 = load("bm25s", "reference").BM25(k1=K1, b=B)
             self._bm25.index(row_terms, show_progress=False)
         vectors = [row.vector for row in rows if row.vector is not None]
         if vectors and len(vectors) == len(rows):

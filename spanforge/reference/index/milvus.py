@@ -1,0 +1,205 @@
+"""The engine for more than one machine: pymilvus, against a Milvus cluster or its embedded form.
+
+The same code runs on both; only the address differs: a server's URL, or a file for the embedded one.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spanforge.reference._extras import load
+from spanforge.reference.failures import IndexFull, IndexUnavailable
+from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
+from spanforge.reference.index.conditions import MILVUS, expression
+from spanforge.reference.lexical import B, K1, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from spanforge.reference.index.base import SearchRequest, Selection
+
+_MAX_TEXT = 65_535
+"""Bytes of the longest text a field holds; a passage of the largest allowed chunk size stays below."""
+_INTEGERS = ("page", "start", "end", "tokens")
+_FLOATS = ("timestamp", "quality")
+_WRITE = 512
+
+
+class MilvusIndex:
+    """Rows in one Milvus collection.
+
+    Args:
+        address: ``http://host:19530`` of a server, or the path of a file that ends in ``.db``.
+        dimensions: Length of the vectors; at least 1, for Milvus has no collections without vectors of
+            fixed length.
+        collection: Name of the collection.
+        token: Credentials of a server.
+        max_rows: Quota.
+    """
+
+    name = "milvus"
+
+    def __init__(
+        self,
+        address: str,
+        dimensions: int,
+        *,
+        collection: str = "spanforge_chunks",
+        token: str = "",
+        max_rows: int | None = None,
+    ) -> None:
+        self._milvus = load("pymilvus", "milvus")
+        self._dimensions = dimensions
+        self._collection = collection
+        self._max_rows = max_rows
+        self._changes = 0
+        self._lock = threading.RLock()
+        with self._store_errors():
+            self._client = self._milvus.MilvusClient(address, token=token)
+            if not self._client.has_collection(collection):
+                self._create()
+            self._client.load_collection(collection)
+
+    @property
+    def version(self) -> str:
+        """Count of the changes made here, and of the rows, which tells of changes made elsewhere."""
+        with self._store_errors():
+            rows = self._client.get_collection_stats(self._collection)["row_count"]
+        return f"{self._changes}:{rows}"
+
+    def upsert(self, rows: Sequence[IndexRow]) -> None:
+        """Add or replace rows."""
+        with self._lock, self._store_errors():
+            self._check_quota(rows)
+            encoded = [self._encode(row) for row in rows]
+            for i in range(0, len(encoded), _WRITE):
+                self._client.upsert(self._collection, encoded[i : i + _WRITE])
+            self._changes += 1
+
+    def search(self, request: SearchRequest) -> SearchHits:
+        """Search by words and by vector, each inside the selection, and join the two lists."""
+        where = expression(request.selection, MILVUS)
+        query = " ".join(terms(request.text))
+        found: dict[str, dict[str, Any]] = {}
+        with self._store_errors():
+            if query:
+                for hit in self._nearest(query, "sparse", where, request.limit):
+                    # The embedded form negates the score; BM25 itself is never negative.
+                    found[hit["chunk_id"]] = {**hit["entity"], "_score": abs(float(hit["distance"]))}
+            if request.vector is not None:
+                vector = [float(value) for value in request.vector]
+                for hit in self._nearest(vector, "vector", where, request.limit):
+                    found.setdefault(hit["chunk_id"], dict(hit["entity"]))
+        return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
+
+    def delete(self, selection: Selection) -> int:
+        """Delete the selected rows and count them."""
+        with self._lock, self._store_errors():
+            where = expression(selection, MILVUS)
+            doomed = self._count(where)
+            if doomed:
+                self._client.delete(self._collection, filter=where)
+                self._changes += 1
+            return doomed
+
+    def count(self, selection: Selection) -> int:
+        """Count the selected rows."""
+        with self._store_errors():
+            return self._count(expression(selection, MILVUS))
+
+    def settle(self) -> None:
+        """Write what is in memory, and let the server join its segments without the deleted rows."""
+        with self._lock, self._store_errors():
+            self._client.flush(self._collection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._store_errors():
+            self._client.close()
+
+    def _create(self) -> None:
+        milvus, kind = self._milvus, self._milvus.DataType
+        schema = milvus.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("chunk_id", kind.VARCHAR, is_primary=True, max_length=64)
+        for name in ROW_FIELDS:
+            if name in _INTEGERS:
+                schema.add_field(name, kind.INT64, nullable=True)
+            elif name in _FLOATS:
+                schema.add_field(name, kind.DOUBLE, nullable=True)
+            elif name != "chunk_id":
+                schema.add_field(name, kind.VARCHAR, max_length=_MAX_TEXT)
+        schema.add_field(
+            "terms",
+            kind.VARCHAR,
+            max_length=_MAX_TEXT,
+            enable_analyzer=True,
+            analyzer_params={"tokenizer": "standard"},
+        )
+        schema.add_field("sparse", kind.SPARSE_FLOAT_VECTOR)
+        schema.add_field("vector", kind.FLOAT_VECTOR, dim=self._dimensions)
+        schema.add_function(
+            milvus.Function(
+                name="bm25",
+                function_type=milvus.FunctionType.BM25,
+                input_field_names=["terms"],
+                output_field_names=["sparse"],
+            )
+        )
+        indexes = self._client.prepare_index_params()
+        parameters = {"bm25_k1": K1, "bm25_b": B}
+        indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
+        indexes.add_index("vector", index_type="AUTOINDEX", metric_type="COSINE")
+        self._client.create_collection(
+            self._collection, schema=schema, index_params=indexes, consistency_level="Strong"
+        )
+
+    def _encode(self, row: IndexRow) -> dict[str, Any]:
+        fields = {name: storable(getattr(row, name)) for name in ROW_FIELDS}
+        fields["terms"] = " ".join(terms(row.search_text))
+        vector = np.zeros(self._dimensions, dtype=np.float32) if row.vector is None else row.vector
+        fields["vector"] = [float(value) for value in vector]
+        return fields
+
+    def _nearest(self, query: Any, field: str, where: str, limit: int) -> list[Any]:
+        columns = [*ROW_FIELDS, "vector"]
+        found = self._client.search(
+            self._collection, data=[query], anns_field=field, limit=limit, filter=where, output_fields=columns
+        )
+        return list(found[0])
+
+    def _count(self, where: str) -> int:
+        rows = self._client.query(self._collection, filter=where, output_fields=["count(*)"])
+        return int(rows[0]["count(*)"])
+
+    def _check_quota(self, rows: Sequence[IndexRow]) -> None:
+        if self._max_rows is None:
+            return
+        names = ", ".join(MILVUS.quote(row.chunk_id) for row in rows)
+        known = self._count(f"chunk_id in [{names}]")
+        if self._count('chunk_id != ""') + len(rows) - known > self._max_rows:
+            raise IndexFull
+
+    @contextmanager
+    def _store_errors(self) -> Iterator[None]:
+        failed = False
+        try:
+            yield
+        except (self._milvus.MilvusException, OSError):
+            # The server's messages may quote the filter or the row; nothing of them leaves this block.
+            failed = True
+        if failed:
+            raise IndexUnavailable
+
+
+def _candidate(fields: dict[str, Any], vector: Any) -> Candidate:
+    bm25 = fields.pop("_score", None)
+    own = fields.pop("vector", None)
+    row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS})  # pyright: ignore[reportArgumentType]
+    cosine = (
+        None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
+    )
+    return Candidate(row, bm25, cosine)

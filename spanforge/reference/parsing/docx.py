@@ -1,0 +1,73 @@
+"""Word documents: paragraphs and tables in the order of the page."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+from spanforge.reference._extras import load
+from spanforge.reference.failures import ParseError
+from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section, bounded
+from spanforge.reference.parsing.tabular import row_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_MAX_UNZIPPED = 4 * MAX_TEXT_CHARS
+
+
+def parse_docx(content: bytes) -> ParsedDocument:
+    """Return the text as Markdown: headings by level, table rows as "column: value" lines.
+
+    Raises:
+        ParseError: The file is damaged, encrypted, not a Word document, or unfolds beyond the limits.
+    """
+    docx = load("docx", "reference")
+    lxml = load("lxml.etree", "reference")
+    reason = ""
+    try:
+        _check_size(content)
+        document = docx.Document(io.BytesIO(content))
+        blocks = list(_blocks(document))
+        title = str(document.core_properties.title or "")
+        return bounded([Section("\n\n".join(blocks), "markdown")], _MEDIA_TYPE, title=title)
+    except (zipfile.BadZipFile, KeyError, ValueError, lxml.XMLSyntaxError, OSError, EOFError):
+        reason = "The Word document is damaged, encrypted or not a .docx file."
+    raise ParseError(reason)
+
+
+def _check_size(content: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        # The sizes in the directory may lie; reading stops at them, so that a lie ends as a damaged file.
+        total = sum(entry.file_size for entry in archive.infolist())
+    if total > _MAX_UNZIPPED:
+        raise ParseError(f"The Word document unfolds to more than {_MAX_UNZIPPED} bytes; it is refused.")
+
+
+def _blocks(document: Any) -> Iterator[str]:
+    for block in document.iter_inner_content():
+        if hasattr(block, "rows"):
+            yield from _table(block)
+            continue
+        text = block.text.replace("\x00", "").strip()
+        if not text:
+            continue
+        style = (block.style.name or "") if block.style is not None else ""
+        if style.startswith("Heading ") and style[8:].isdigit():
+            yield f"{'#' * min(6, int(style[8:]))} {' '.join(text.split())}"
+        elif style == "Title":
+            yield f"# {' '.join(text.split())}"
+        elif style.startswith("List"):
+            yield f"- {text}"
+        else:
+            yield text
+
+
+def _table(table: Any) -> Iterator[str]:
+    rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in table.rows]
+    if len(rows) == 1:
+        yield " ".join(rows[0])
+    for row in rows[1:]:
+        yield row_text(rows[0], row)
