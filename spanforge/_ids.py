@@ -12,8 +12,6 @@ from hashlib import sha256
 
 from ulid import ULID
 
-from spanforge import _clock
-
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 _LOW_70 = (1 << 70) - 1
@@ -35,9 +33,9 @@ class IdSource:
         self._ms = 0
         self._last = 0
 
-    def mint(self) -> int:
-        """Return the next id as a number; `encode` gives its text."""
-        ms = _clock.wall_ns() // 1_000_000
+    def mint(self, wall_ns: int) -> int:
+        """Return the next id, for a moment in nanoseconds since the epoch, as a number; `encode` gives its text."""
+        ms = wall_ns // 1_000_000
         if ms > self._ms:
             self._ms = ms
             # 79 random bits: the free top bit leaves room to count up within the millisecond.

@@ -59,10 +59,14 @@ class SinkWriteError(SpanforgeError, OSError):
         reason: A short code or class name, free of user text.
         delivered: How many events from the front of the batch are safely written.
         retryable: False where trying the same events again cannot help.
+        retry_after_s: Seconds the receiver asked to be left alone.
     """
 
-    def __init__(self, reason: str, *, delivered: int = 0, retryable: bool = True) -> None:
+    def __init__(
+        self, reason: str, *, delivered: int = 0, retryable: bool = True, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.delivered = delivered
         self.retryable = retryable
+        self.retry_after_s = retry_after_s

@@ -12,7 +12,6 @@ from spanforge.delivery.guard import attempt
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.delivery.queue import EventLog
 from spanforge.delivery.worker import DeliveryPolicy, Worker
-from spanforge.namespaces.event import Draft
 from spanforge.sinks.base import Sink
 
 __all__ = ["Dispatcher"]
@@ -62,18 +61,13 @@ class Dispatcher:
     @property
     def closed(self) -> bool:
         """True once `close` was called: events are then dropped and counted."""
-        return self._state == "closed"
-
-    def emit(self, draft: Draft) -> None:
-        """Accept an event. The log's lock must be held; call `emitted` when it no longer is."""
-        self.log.accepted += 1
-        if self._state == "closed":
-            self.log.refused["shutdown"] += 1
-        else:
-            self.log.append(draft)
+        return self.log.closed
 
     def emitted(self) -> None:
-        """See to it that somebody delivers: start the workers, or deliver in line. The log's lock must not be held."""
+        """See to it that somebody delivers what the log accepted: start the workers, or deliver in line.
+
+        The log's lock must not be held.
+        """
         if self._state == "threads" or self._state == "closed":
             return
         if self._state == "new":
@@ -167,12 +161,13 @@ class Dispatcher:
                 return 0
             had_threads = self._state == "threads"
             self._state = "closed"
+            self.log.closed = True
             for worker in self._workers:
                 worker.stop(deadline)
             self.log.changed.notify_all()
         if not had_threads:
             for worker in self._workers:
-                attempt(worker.sink.close)
+                worker.close_in_line()
         # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
         for worker in self._workers:
             worker.join(deadline + 0.05)

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 
 from spanforge.namespaces.event import Draft
+from spanforge.sinks.base import Receipt
 
 __all__ = ["Cursor", "EventLog"]
 
@@ -20,17 +21,21 @@ class Cursor:
 
     Attributes:
         position: Number of the next event to take.
-        in_flight: Events taken and not settled.
+        in_flight: Events taken and being written.
+        gathered: Events taken out of the log that wait for the rest of their session.
+        kept: Events the sink has and will account for later.
         delivered: Events written.
         failed: Events refused.
         dropped: Events lost to this sink, by reason.
     """
 
-    __slots__ = ("delivered", "dropped", "failed", "in_flight", "position")
+    __slots__ = ("delivered", "dropped", "failed", "gathered", "in_flight", "kept", "position")
 
     def __init__(self) -> None:
         self.position = 0
         self.in_flight = 0
+        self.gathered = 0
+        self.kept = 0
         self.delivered = 0
         self.failed = 0
         self.dropped: Counter[str] = Counter()
@@ -47,6 +52,7 @@ class EventLog:
         lock: Held around every change here; re-entrant, because a signal handler or a finaliser may trace too.
         changed: Notified when a worker or a flush may have something to do.
         accepted: Events taken from the application.
+        closed: Nothing is delivered any more.
         held: Events of sessions that may yet be sampled out.
         refused: Events that go to no sink, by reason.
         sleepers: Workers that wait to be woken by the next event.
@@ -61,6 +67,7 @@ class EventLog:
         "_max_events",
         "accepted",
         "changed",
+        "closed",
         "cursors",
         "held",
         "held_bytes",
@@ -75,6 +82,7 @@ class EventLog:
         self.changed = threading.Condition(self.lock)
         self.cursors: list[Cursor] = []
         self.accepted = 0
+        self.closed = False
         self.held = 0
         self.held_bytes = 0
         self.refused: Counter[str] = Counter()
@@ -86,8 +94,20 @@ class EventLog:
         self._max_events = max_events
         self._max_bytes = max_bytes
 
-    def append(self, draft: Draft) -> None:
-        """Queue an accepted event for every sink."""
+    def accept(self, draft: Draft) -> None:
+        """Take an event from the application and queue it for every sink; once closed, count it dropped."""
+        self.accepted += 1
+        if self.closed:
+            self.refused["shutdown"] += 1
+        else:
+            self._append(draft)
+
+    def refuse(self, reason: str) -> None:
+        """Take an event from the application and drop it at once, for a reason."""
+        self.accepted += 1
+        self.refused[reason] += 1
+
+    def _append(self, draft: Draft) -> None:
         self.tail += 1
         if not self.cursors:
             self._head = self.tail
@@ -100,9 +120,10 @@ class EventLog:
             self.changed.notify_all()
 
     def hold(self, draft: Draft) -> bool:
-        """Count an event as held back; False where there is no room to hold any more."""
+        """Take an event and hold it back; False where there is no room to hold any more."""
         if self.held >= self._max_events or self.held_bytes + draft.size > self._max_bytes:
             return False
+        self.accepted += 1
         self.held += 1
         self.held_bytes += draft.size
         return True
@@ -111,7 +132,7 @@ class EventLog:
         """Queue events that were held back."""
         self.forget(drafts)
         for draft in drafts:
-            self.append(draft)
+            self._append(draft)
 
     def forget(self, drafts: list[Draft]) -> None:
         """Stop counting events as held back; the caller says what becomes of them."""
@@ -123,10 +144,11 @@ class EventLog:
         return self.tail - max(cursor.position, self._head)
 
     def outstanding(self, cursor: Cursor, before: int) -> int:
-        """Return how many events numbered under `before` a sink has not settled."""
+        """Return how many events numbered under `before` still wait or are being written."""
         start = max(cursor.position, self._head)
         oldest_in_flight = cursor.position - cursor.in_flight
-        return max(0, before - start) + max(0, min(cursor.in_flight, before - oldest_in_flight))
+        in_flight = max(0, min(cursor.in_flight, before - oldest_in_flight))
+        return max(0, before - start) + in_flight + cursor.gathered
 
     def take(self, cursor: Cursor, max_events: int) -> list[Draft]:
         """Hand the next events to a sink; they stay in the log until they are settled, so that they can be put back."""
@@ -149,15 +171,44 @@ class EventLog:
         cursor.failed += failed
         if dropped:
             cursor.dropped[reason] += dropped
+        self._trim()
+
+    def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
+        """Record what a sink says of events it kept."""
+        cursor.kept -= receipt.total
+        cursor.delivered += receipt.delivered
+        cursor.failed += receipt.failed
+        cursor.dropped.update(receipt.dropped)
+        self.changed.notify_all()
+
+    def keep(self, cursor: Cursor) -> None:
+        """Leave what is in flight with the sink, which will account for it."""
+        cursor.kept += cursor.in_flight
+        cursor.in_flight = 0
+        self._trim()
+
+    def gather(self, cursor: Cursor) -> None:
+        """Take what is in flight out of the log, to wait for the rest of its session."""
+        cursor.gathered += cursor.in_flight
+        cursor.in_flight = 0
+        self._trim()
+
+    def ungather(self, cursor: Cursor, count: int) -> None:
+        """Put gathered events in flight."""
+        cursor.gathered -= count
+        cursor.in_flight += count
+
+    def _trim(self) -> None:
         needed = min(other.position - other.in_flight for other in self.cursors)
         while self._head < min(needed, self.tail):
             self._discard_oldest()
         self.changed.notify_all()
 
     def give_up(self, cursor: Cursor, reason: str) -> None:
-        """Drop everything a sink has not taken."""
+        """Drop everything that waits for a sink."""
         self.count_losses(cursor)
-        cursor.dropped[reason] += self.tail - cursor.position
+        cursor.dropped[reason] += self.tail - cursor.position + cursor.gathered
+        cursor.gathered = 0
         cursor.position = self.tail
 
     def count_losses(self, cursor: Cursor) -> None:
@@ -168,7 +219,7 @@ class EventLog:
 
     def pending(self, cursor: Cursor) -> int:
         """Return what a sink's ledger calls pending."""
-        return self.held + self.waiting(cursor) + cursor.in_flight
+        return self.held + self.waiting(cursor) + cursor.in_flight + cursor.gathered + cursor.kept
 
     def dropped(self, cursor: Cursor) -> dict[str, int]:
         """Return what a sink's ledger calls dropped, losses that its worker has not noticed yet included."""

@@ -12,9 +12,10 @@ from spanforge import _clock
 from spanforge.delivery.guard import attempt
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.delivery.queue import Cursor, EventLog
+from spanforge.delivery.supply import GatheredSupply, Supply
 from spanforge.exceptions import SinkWriteError
 from spanforge.namespaces.event import Event
-from spanforge.sinks.base import Sink
+from spanforge.sinks.base import Receipt, Sink
 
 __all__ = ["DeliveryPolicy", "Worker"]
 
@@ -57,6 +58,8 @@ class Worker:
         self._on_idle = on_idle
         self._cursor = Cursor()
         log.cursors.append(self._cursor)
+        kind = GatheredSupply if getattr(sink, "whole_sessions", False) else Supply
+        self._supply = kind(log, self._cursor, policy.source)
         self._thread: threading.Thread | None = None
         # Held while the sink is in use, by the thread or by a caller that delivers in line.
         self._using_sink = threading.RLock()
@@ -106,7 +109,12 @@ class Worker:
 
     def give_up(self, reason: str) -> None:
         """Drop what has not been taken, and count it. The log's lock must be held."""
-        self._log.give_up(self._cursor, reason)
+        self._supply.drop(reason)
+
+    def close_in_line(self) -> None:
+        """Close the sink from the calling thread."""
+        with self._using_sink:
+            self._ask(self.sink.close)
 
     def ledger(self) -> SinkLedger:
         """Return the sink's ledger. The log's lock must be held."""
@@ -139,14 +147,14 @@ class Worker:
             with self._using_sink:
                 self._drain(in_line=False)
         with self._using_sink:
-            self._note(attempt(self.sink.close))
+            self._ask(self.sink.close)
 
     def _wait_for_work(self) -> bool:
         """Wait until there is a batch worth writing; False when it is time to end."""
         log = self._log
         while True:
             with log.lock:
-                if log.waiting(self._cursor):
+                if self._supply.waiting(_clock.monotonic(), everything=self._everything()):
                     break
                 if self._stop_by is not None:
                     return False
@@ -154,7 +162,7 @@ class Worker:
                 log.changed.wait(_IDLE_S)
                 log.sleepers -= 1
             with self._using_sink:
-                self._note(attempt(self.sink.idle))
+                self._ask(self.sink.idle)
             attempt(self._on_idle)
         self._linger()
         return True
@@ -164,7 +172,7 @@ class Worker:
         log = self._log
         until = _clock.monotonic() + self._policy.batch_delay_s
         with log.lock:
-            while not self._hurry and self._stop_by is None and log.waiting(self._cursor) < self._policy.batch_events:
+            while not self._everything() and log.waiting(self._cursor) < self._policy.batch_events:
                 left = until - _clock.monotonic()
                 if left <= 0:
                     return
@@ -180,33 +188,61 @@ class Worker:
                 with log.lock:
                     if self._past_stop():
                         self.give_up("shutdown")
-                    drafts = log.take(self._cursor, 1 if probing else self._policy.batch_events)
-                if not drafts:
+                    limit = 1 if probing else self._policy.batch_events
+                    now, everything = _clock.monotonic(), in_line or self._everything()
+                    events = self._supply.take(limit, now, everything=everything)
+                    more = bool(events) or self._supply.waiting(now, everything=everything)
+                if events:
+                    self._deliver(events, probing=probing, in_line=in_line)
+                elif not more:
                     return
-                self._deliver([draft.event(self._policy.source) for draft in drafts], probing=probing, in_line=in_line)
         finally:
             self._busy = False
 
     def _deliver(self, events: list[Event], *, probing: bool, in_line: bool) -> None:
-        log, tries = self._log, 0
-        while True:
-            error = attempt(lambda: self.sink.write(events))
+        tries = 0
+        while events:
+            error = self._write(events)
             if error is None:
                 self._rest_s, self._down_until = _FIRST_REST_S, 0.0
-                with log.lock:
-                    log.settle(self._cursor, delivered=len(events))
                 return
             events = self._settle_front(events, error)
             tries += 1
             if probing:
-                with log.lock:
-                    log.put_back(self._cursor)
+                with self._log.lock:
+                    self._supply.put_back(events)
                 self._go_down()
                 return
             final = in_line or tries >= self._policy.max_attempts or not getattr(error, "retryable", True)
-            if final or not self._pause(min(self._policy.backoff_s * 2 ** (tries - 1), self._policy.max_backoff_s)):
+            if final or not self._pause(self._back_off(error, tries)):
                 break
         self._one_by_one(events)
+
+    def _write(self, events: list[Event]) -> Exception | None:
+        """Write a batch; settle it where that succeeds, and return the error where it does not."""
+        receipts: list[Receipt | None] = []
+        error = attempt(lambda: receipts.append(self.sink.write(events)))
+        if error is None:
+            with self._log.lock:
+                if receipts[0] is None:
+                    self._log.settle(self._cursor, delivered=len(events))
+                else:
+                    self._log.keep(self._cursor)
+                    self._log.settle_kept(self._cursor, receipts[0])
+        return error
+
+    def _ask(self, action: Callable[[], Receipt | None]) -> None:
+        """Let the sink do something other than write, and take note of what it says."""
+        receipts: list[Receipt | None] = []
+        self._note(attempt(lambda: receipts.append(action())))
+        if receipts and receipts[0] is not None:
+            with self._log.lock:
+                self._log.settle_kept(self._cursor, receipts[0])
+
+    def _back_off(self, error: Exception, tries: int) -> float:
+        """Return the seconds to wait before the next try: ours, or the receiver's where that is longer."""
+        wanted = (error.retry_after_s or 0.0) if isinstance(error, SinkWriteError) else 0.0
+        return min(max(wanted, self._policy.backoff_s * 2 ** (tries - 1)), self._policy.max_backoff_s)
 
     def _settle_front(self, events: list[Event], error: Exception) -> list[Event]:
         """Count what a partly written batch did write; return the rest."""
@@ -227,11 +263,12 @@ class Worker:
                     log.settle(self._cursor, dropped=len(events) - done, reason="shutdown")
                 return
             # A batch of one has had its tries.
-            error = attempt(lambda event=event: self.sink.write([event])) if len(events) > 1 else True
-            with log.lock:
-                log.settle(self._cursor, delivered=int(error is None), failed=int(error is not None))
-            any_accepted |= error is None
-            refused_in_a_row = 0 if error is None else refused_in_a_row + 1
+            accepted = len(events) > 1 and self._write([event]) is None
+            if not accepted:
+                with log.lock:
+                    log.settle(self._cursor, failed=1)
+            any_accepted |= accepted
+            refused_in_a_row = 0 if accepted else refused_in_a_row + 1
             if refused_in_a_row >= min(_GIVE_UP_AFTER, len(events)) and not any_accepted:
                 with log.lock:
                     log.settle(self._cursor, failed=len(events) - done - 1)
@@ -251,7 +288,7 @@ class Worker:
             return False
         while not in_line and (left := self._down_until - _clock.monotonic()) > 0 and not self._past_stop():
             self._pause(min(left, _PROBE_EVERY_S))
-            if self._hurry or self._stop_by is not None:
+            if self._everything():
                 break
         return not in_line
 
@@ -267,6 +304,10 @@ class Worker:
                     left = min(left, max(0.0, self._stop_by - _clock.monotonic()))
                 log.changed.wait(left)
         return not self._past_stop()
+
+    def _everything(self) -> bool:
+        """Tell whether somebody waits for the queue to be empty."""
+        return self._hurry > 0 or self._stop_by is not None
 
     def _past_stop(self) -> bool:
         return self._stop_by is not None and _clock.monotonic() >= self._stop_by

@@ -62,9 +62,12 @@ class Payload(metaclass=_CleanErrors):
 
     @classmethod
     def trusted(cls, values: dict[str, Any]) -> Self:
-        """Build without validation from values this package computed itself; every field must be present."""
+        """Build without validation from values this package computed itself.
+
+        Every field must be present, and the dict becomes the payload's own: nobody may change it afterwards.
+        """
         instance = object.__new__(cls)
-        instance.__dict__.update(values)
+        object.__setattr__(instance, "__dict__", values)
         return instance
 
 

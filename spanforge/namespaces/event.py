@@ -61,6 +61,8 @@ class Event:
     """One event (envelope 2.0; fields as in the reference of events). Absent fields are empty here, omitted in JSON.
 
     Attributes:
+        number: The ULID as a number; the order of events.
+        wall_ns: When it was made, in nanoseconds since the epoch.
         payload: The payload as JSON-safe values; `spanforge.namespaces` has the class for each type.
         extra: Envelope fields of a newer version, kept as they were read.
     """
@@ -152,6 +154,9 @@ class Draft:
     """An event as the caller's thread leaves it: ids as numbers, time as nanoseconds, nothing encoded.
 
     Attributes:
+        number: The ULID as a number; the order of events.
+        wall_ns: When it was made, in nanoseconds since the epoch.
+        payload: The payload's fields; those that are None are absent.
         size: Estimated bytes it holds while it waits.
         parent: `(trace_id, parent_span_id)` of an OpenTelemetry span the session hangs under, if any.
         root: True for the event that is the session's root span.
@@ -161,15 +166,18 @@ class Draft:
 
     def __init__(
         self,
+        number: int,
+        wall_ns: int,
         event_type: str,
         session_id: str,
         payload: dict[str, Any],
         binding: Binding,
-        *,
         parent: tuple[str, str] | None = None,
-        root: bool = False,
         size: int = 600,
+        root: bool = False,  # noqa: FBT001, FBT002  positional, as all of them, in the one hot constructor
     ) -> None:
+        self.number = number
+        self.wall_ns = wall_ns
         self.event_type = event_type
         self.session_id = session_id
         self.payload = payload
@@ -177,8 +185,6 @@ class Draft:
         self.parent = parent
         self.root = root
         self.size = size
-        self.number = 0
-        self.wall_ns = 0
         self._event: Event | None = None
 
     def event(self, source: str) -> Event:
@@ -204,7 +210,7 @@ class Draft:
             team_id=team_id,
             actor_id=actor_id,
             tags=tags,
-            payload=self.payload,
+            payload={name: value for name, value in self.payload.items() if value is not None},
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from spanforge._hashing import is_digest
@@ -24,9 +25,12 @@ _SOURCES: Final = ("source", "url", "uri", "file_path", "file_name", "path")
 _TEXTS: Final = ("content", "text", "page_content", "document", "body")
 _METADATA: Final = ("metadata", "meta", "payload")
 _LISTS: Final = ("matches", "points", "source_nodes", "documents", "hits", "results", "nodes")
-_PLAIN_KEYS: Final = frozenset({"chunk_id", "content_hash", "score", "source"})
+_THREE_KEYS: Final = ("chunk_id", "score", "source")
+_FOUR_KEYS: Final = (*_THREE_KEYS, "content_hash")
+_get_three: Final = itemgetter(*_THREE_KEYS)
+_get_four: Final = itemgetter(*_FOUR_KEYS)
 _EMPTY: Final[dict[str, Any]] = {}
-_CHUNK_BYTES: Final = 420
+_CHUNK_BYTES: Final = 480
 _MAX_SOURCE: Final = 1_024
 _PAIR: Final = 2
 
@@ -61,36 +65,39 @@ def read_chunks(hits: object, cleaner: Cleaner, note: Note, limit: int) -> Chunk
     size = 0
     mapped = False
     for hit in items:
+        # A dict that already says exactly what a chunk is, which most are, goes the short way.
         payload = _plain(hit) if type(hit) is dict else None
         if payload is None:
             payload = _Reader(cleaner, note, len(payloads) + 1).read(hit)
             mapped = mapped or "raw_score" in payload
             size += 4 * len(str(payload["metadata"]))
-        size += _CHUNK_BYTES + len(payload["chunk_id"]) + len(payload["source"])
+        size += _CHUNK_BYTES + len(payload["source"])
         payloads.append(payload)
     return Chunks(payloads, given, _map_scores(payloads) if mapped else None, size)
 
 
 def _plain(hit: dict[str, Any]) -> dict[str, Any] | None:
-    """Read a dict that already says exactly what a chunk is; None sends it the long way."""
-    chunk_id, score, source, content_hash = (
-        hit.get("chunk_id"),
-        hit.get("score"),
-        hit.get("source", ""),
-        hit.get("content_hash", ""),
-    )
+    """Read a dict of nothing but the plain keys, all as they should be; None for any other."""
+    content_hash = ""
+    try:
+        if len(hit) == len(_FOUR_KEYS):
+            chunk_id, score, source, content_hash = _get_four(hit)
+        elif len(hit) == len(_THREE_KEYS):
+            chunk_id, score, source = _get_three(hit)
+        else:
+            return None
+    except KeyError:
+        return None
     if (
         type(chunk_id) is str
-        and 0 < len(chunk_id) <= _coerce.MAX_ID
-        and chunk_id.isascii()
+        and type(source) is str
         and type(score) is float
         and 0.0 <= score <= 1.0
-        and type(source) is str
+        and 0 < len(chunk_id) <= _coerce.MAX_ID
         and len(source) <= _MAX_SOURCE
+        and chunk_id.isascii()
         and source.isascii()
-        and type(content_hash) is str
-        and (not content_hash or is_digest(content_hash))
-        and hit.keys() <= _PLAIN_KEYS
+        and (content_hash == "" or (type(content_hash) is str and is_digest(content_hash)))
     ):
         return {"chunk_id": chunk_id, "content_hash": content_hash, "score": score, "source": source, "metadata": _EMPTY}
     return None

@@ -19,6 +19,8 @@ __all__ = ["choice", "count", "id_list", "identifier", "milliseconds", "name", "
 MAX_ID: Final = 512
 MAX_NAME: Final = 256
 _NANO: Final = 1_000_000_000
+_MAX_MS: Final = 1e12
+"""Thirty years: the longest time, in milliseconds, whose microseconds a float still tells apart."""
 _PLAIN: Final = Hasher()
 
 
@@ -84,8 +86,9 @@ def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
         if len(kept) >= limit:
             note(f"{field}_too_many")
             break
-        text = identifier(item)
-        if text:
+        if type(item) is str and 0 < len(item) <= MAX_ID and item.isascii():
+            kept.append(item)
+        elif text := identifier(item):
             kept.append(text)
         else:
             note(field)
@@ -107,8 +110,8 @@ def count(value: Any, field: str, note: Note, *, default: int = 0, minimum: int 
 
 def milliseconds(value: Any, field: str, note: Note) -> float:
     """Return a time in milliseconds, a whole number of microseconds; 0, noted, for negatives and non-numbers."""
-    if value == 0.0 and type(value) is float:
-        return value
+    if type(value) is float and 0.0 <= value < _MAX_MS:
+        return int(value * 1000 + 0.5) / 1000
     if type(value) is timedelta:
         value = value.total_seconds() * 1000
     if value is None:
@@ -117,19 +120,23 @@ def milliseconds(value: Any, field: str, note: Note) -> float:
     if number is None or number < 0:
         note(field)
         return 0.0
-    # Python rounds to even at exactly half a microsecond; what is stored is the multiple, so every reader agrees.
-    return round(number * 1000) / 1000 if number < 1e15 else number
+    if number >= _MAX_MS:
+        note(f"{field}_too_long")
+        return _MAX_MS
+    return int(number * 1000 + 0.5) / 1000
 
 
 def score(value: Any, field: str, note: Note) -> float | None:
     """Return a measure in [0, 1], a whole number of 1e-9; None, noted, for what is not one."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return int(value * _NANO + 0.5) / _NANO
     if value is None:
         return None
     number = as_float(value)
     if number is None or not 0.0 <= number <= 1.0:
         note(field)
         return None
-    return round(number * _NANO) / _NANO
+    return int(number * _NANO + 0.5) / _NANO
 
 
 def number(value: Any, field: str, note: Note) -> float | None:

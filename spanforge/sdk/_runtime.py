@@ -35,6 +35,8 @@ __all__ = ["Runtime", "RuntimeCell"]
 _log = logging.getLogger("spanforge")
 
 _SUMMARY_BYTES: Final = 2_600
+_OUTSIDE_BYTES: Final = 1_500
+_ID_BYTES: Final = 80
 _SWEEPS_PER_CALL: Final = 2
 _RECONFIGURE_S: Final = 2.0
 
@@ -109,7 +111,10 @@ class Runtime:
     def new_session_id(self) -> str:
         """Mint a session id."""
         with self._lock:
-            return _ids.encode(self._ids.mint())
+            return self._new_id()
+
+    def _new_id(self) -> str:
+        return _ids.encode(self._ids.mint(_clock.wall_ns()))
 
     def binding(self) -> Binding:
         """Return who an event made now is made for."""
@@ -129,7 +134,7 @@ class Runtime:
             if self._successor is not None:
                 return self._successor.query(session_id, payload, size)
             if session_id is None:
-                session_id = _ids.encode(self._ids.mint())
+                session_id = self._new_id()
             payload["session_id"] = session_id
             session = self._table.find(session_id) or self._open(session_id)
             session.query_hash = payload["query_hash"]
@@ -144,7 +149,7 @@ class Runtime:
         with self._lock:
             if self._successor is not None:
                 return self._successor.join(session_id)
-            session_id = session_id or _ids.encode(self._ids.mint())
+            session_id = session_id or self._new_id()
             if self._table.find(session_id) is None:
                 self._open(session_id).partial = True
                 self._end_overdue(_SWEEPS_PER_CALL)
@@ -160,13 +165,12 @@ class Runtime:
             if event_type == "llm.rag.generated":
                 self.total_spans += 1
             session = self._table.find(session_id) if session_id else None
-            payload["session_id"] = session_id = session_id or _ids.encode(self._ids.mint())
+            payload["session_id"] = session_id = session_id or self._new_id()
             if session is not None:
                 if payload.get("query_hash") == "":
                     payload["query_hash"] = session.query_hash
                 self._emit_stage(event_type, session, payload, size)
             else:
-                self.orphans += 1
                 self._emit_orphan(event_type, session_id, payload, size)
         self.dispatcher.emitted()
 
@@ -177,9 +181,8 @@ class Runtime:
                 self._successor.outside(event_type, session_id, payload)
                 return
             session = self._table.peek(session_id)
-            draft = Draft(event_type, session_id, payload, self.binding(), parent=session.parent if session else None)
-            self._stamp(draft)
-            self.dispatcher.emit(draft)
+            parent = session.parent if session else None
+            self._log.accept(self._draft(event_type, session_id, payload, parent, _OUTSIDE_BYTES))
         self.dispatcher.emitted()
 
     def end(self, session_id: str, error_type: str = "") -> RAGSessionPayload | None:
@@ -225,24 +228,30 @@ class Runtime:
         return session
 
     def _end(self, session_id: str, reason: EndReason) -> RAGSessionPayload | None:
-        session = self._table.end(session_id, reason)
-        if session is None or session.final is None:
+        session = self._table.end(session_id)
+        if session is None:
             return None
+        payload = session.finish(reason)
         if session.held:
             self._log.forget(session.held)
             self._log.refused["sampled"] += len(session.held)
         session.held = None
-        draft = Draft(
-            "llm.rag.session",
-            session_id,
-            session.final.to_dict(),
-            session.binding,
-            parent=session.parent,
-            root=True,
-            size=_SUMMARY_BYTES + 80 * len(session.final.unique_chunk_ids),
+        wall_ns = _clock.wall_ns()
+        size = _SUMMARY_BYTES + _ID_BYTES * len(payload["unique_chunk_ids"])
+        # For whom it began: an idle session is ended by a worker, which is bound to nobody.
+        self._log.accept(
+            Draft(
+                self._ids.mint(wall_ns),
+                wall_ns,
+                "llm.rag.session",
+                session_id,
+                payload,
+                session.binding,
+                session.parent,
+                size,
+                True,  # noqa: FBT003  as the constructor says
+            )
         )
-        self._stamp(draft)
-        self.dispatcher.emit(draft)
         return session.final
 
     def _end_overdue(self, most: int) -> None:
@@ -253,29 +262,30 @@ class Runtime:
             self._end(*due)
 
     def _emit_stage(self, event_type: str, session: Session, payload: dict[str, Any], size: int) -> None:
-        draft = Draft(event_type, session.session_id, payload, self.binding(), parent=session.parent, size=size)
-        self._stamp(draft)
+        draft = self._draft(event_type, session.session_id, payload, session.parent, size)
         session.totals.add(event_type, payload, draft.number)
         if session.held is None:
-            self.dispatcher.emit(draft)
+            self._log.accept(draft)
         else:
             self._hold(session, draft)
 
     def _emit_orphan(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
-        draft = Draft(event_type, session_id, payload, self.binding(), size=size)
-        self._stamp(draft)
+        self.orphans += 1
         settings = self.settings
         if is_sampled(session_id, settings.sample_rate) or always_kept(
             event_type, payload, settings.keep_grounding_below
         ):
-            self.dispatcher.emit(draft)
+            self._log.accept(self._draft(event_type, session_id, payload, None, size))
         else:
-            self._refuse("sampled")
+            self._log.refuse("sampled")
 
-    def _stamp(self, draft: Draft) -> None:
-        """Give an event its place in the order; the next step, under the same lock, must be to emit it."""
-        draft.number = self._ids.mint()
-        draft.wall_ns = _clock.wall_ns()
+    def _draft(
+        self, event_type: str, session_id: str, payload: dict[str, Any], parent: tuple[str, str] | None, size: int
+    ) -> Draft:
+        """Make an event and give it its place in the order: the next step, under the same lock, is to accept it."""
+        wall_ns = _clock.wall_ns()
+        number = self._ids.mint(wall_ns)
+        return Draft(number, wall_ns, event_type, session_id, payload, self.binding(), parent, size)
 
     # -- sampling -----------------------------------------------------------------------------------------------
 
@@ -283,21 +293,16 @@ class Runtime:
         """Keep a stage of an unsampled session back until it is known whether the session is worth sending."""
         if always_kept(draft.event_type, draft.payload, self.settings.keep_grounding_below):
             self._release(session)
-            self.dispatcher.emit(draft)
+            self._log.accept(draft)
         elif session.held is not None and self._log.hold(draft):
-            self._log.accepted += 1
             session.held.append(draft)
         else:
-            self._refuse("sampling_buffer_full")
+            self._log.refuse("sampling_buffer_full")
 
     def _release(self, session: Session) -> None:
         if session.held:
             self._log.release(session.held)
         session.held = None
-
-    def _refuse(self, reason: str) -> None:
-        self._log.accepted += 1
-        self._log.refused[reason] += 1
 
     # -- taking over --------------------------------------------------------------------------------------------
 
@@ -317,9 +322,7 @@ class Runtime:
                 # They change ledgers: the old one counts them dropped, the new one accepted.
                 old._log.forget(held)  # noqa: SLF001
                 old._log.refused["reconfigured"] += len(held)  # noqa: SLF001
-                moved = [draft for draft in held if self._log.hold(draft)]
-                self._log.accepted += len(moved)
-                held[:] = moved
+                held[:] = [draft for draft in held if self._log.hold(draft)]
             old._successor = self  # noqa: SLF001
 
 
@@ -328,8 +331,8 @@ def _active_span() -> tuple[str, str] | None:
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
-    context = trace.get_current_span().get_span_context()
-    if not context.is_valid:
+    span = trace.get_current_span()
+    if span is trace.INVALID_SPAN or not (context := span.get_span_context()).is_valid:
         return None
     return f"{context.trace_id:032x}", f"{context.span_id:016x}"
 

@@ -118,23 +118,22 @@ class SFRAGClient(SFServiceClient):
         runtime = self._cell.get()
         return self._query(
             runtime,
-            runtime.cleaner.hasher.digest(coerce.query_text(query, runtime.note)),
-            session_id=session_id,
-            top_k=top_k,
-            retriever_name=retriever_name,
-            embedding_model=embedding_model,
-            namespace=namespace,
-            latency_ms=latency_ms,
-            filters=filters,
-            embedding_dimensions=embedding_dimensions,
-            pipeline_name=pipeline_name,
+            runtime.cleaner.hasher.digest(query if type(query) is str else coerce.query_text(query, runtime.note)),
+            session_id,
+            top_k,
+            retriever_name,
+            embedding_model,
+            namespace,
+            latency_ms,
+            filters,
+            embedding_dimensions,
+            pipeline_name,
         )
 
     def _query(
         self,
         runtime: Runtime,
         query_hash: str,
-        *,
         session_id: Any = None,
         top_k: Any = 5,
         retriever_name: Any = "",

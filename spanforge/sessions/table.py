@@ -61,14 +61,14 @@ class Session:
         values["partial_view"] = self.partial
         return values
 
-    def finish(self, reason: EndReason) -> RAGSessionPayload:
-        """Fix the summary."""
+    def finish(self, reason: EndReason) -> dict[str, Any]:
+        """Fix the summary, and return it as an event's payload."""
         values = self.snapshot()
         # The start plus the monotonic duration: a wall clock that was set back cannot make the end precede the start.
         values["ended_at"] = _clock.timestamp(self._started_wall + self._elapsed_ns())
         values["end_reason"] = reason
         self.final = RAGSessionPayload.trusted(values)
-        return self.final
+        return values
 
     def _elapsed_ns(self) -> int:
         return max(0, _clock.monotonic_ns() - self._started_mono)
@@ -123,12 +123,11 @@ class SessionTable:
         self._open[session_id] = session
         return session
 
-    def end(self, session_id: str, reason: EndReason) -> Session | None:
+    def end(self, session_id: str) -> Session | None:
         """Close an open session and retain it; None where there is none of that id."""
         session = self._open.pop(session_id, None)
         if session is None:
             return None
-        session.finish(reason)
         self._ended[session_id] = session
         while len(self._ended) > self._retained:
             self._ended.popitem(last=False)

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from spanforge.namespaces.event import Event
 
-__all__ = ["BaseSink", "Sink"]
+__all__ = ["BaseSink", "Receipt", "Sink"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a sink that keeps events for later says of them: those it names are settled, the others stay pending.
+
+    Each event counts once over the life of the sink object in this process, in whichever receipt comes first.
+
+    Attributes:
+        delivered: Events the receiver has.
+        failed: Events the receiver refused.
+        dropped: Events given up, by reason.
+    """
+
+    delivered: int = 0
+    failed: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def total(self) -> int:
+        """Events settled by this receipt."""
+        return self.delivered + self.failed + sum(self.dropped.values())
 
 
 @runtime_checkable
@@ -20,8 +43,11 @@ class Sink(Protocol):
 
     name: str
 
-    def write(self, events: Sequence[Event], /) -> None:
+    def write(self, events: Sequence[Event], /) -> Receipt | None:
         """Write every event, in order, or raise.
+
+        Returns:
+            None where all of them are written; a receipt from a sink that keeps some of them for later.
 
         Raises:
             SinkWriteError: Only `delivered` events from the front were written. Any other exception means that
@@ -29,11 +55,11 @@ class Sink(Protocol):
         """
         ...
 
-    def idle(self) -> None:
-        """Do what can wait until there is nothing to write (sync to disk, rotate by age); called at least once a second."""
+    def idle(self) -> Receipt | None:
+        """Do what can wait until there is nothing to write (sync, rotate, drain); called about once a second."""
         ...
 
-    def close(self) -> None:
+    def close(self) -> Receipt | None:
         """Release what the sink holds. A later `write` opens it anew."""
         ...
 
@@ -43,14 +69,19 @@ class Sink(Protocol):
 
 
 class BaseSink:
-    """A sink with nothing to do but write: derive from it and give `name` and `write`."""
+    """A sink with nothing to do but write: derive from it and give `name` and `write`.
+
+    Attributes:
+        whole_sessions: True asks for a session's events together, as far as they can be waited for.
+    """
 
     name: str = "sink"
+    whole_sessions: bool = False
 
-    def idle(self) -> None:
+    def idle(self) -> Receipt | None:
         """Nothing waits."""
 
-    def close(self) -> None:
+    def close(self) -> Receipt | None:
         """Nothing is held."""
 
     def after_fork(self) -> None:

@@ -1,0 +1,78 @@
+"""Where a worker takes events from: the log as it is, or gathered into whole sessions. The log's lock must be held."""
+
+from __future__ import annotations
+
+from spanforge.delivery.gather import Gather
+from spanforge.delivery.queue import Cursor, EventLog
+from spanforge.namespaces.event import Event
+
+__all__ = ["GatheredSupply", "Supply"]
+
+
+class Supply:
+    """Events in the order they were emitted.
+
+    Args:
+        log: The log.
+        cursor: The sink's place in it.
+        source: Who emits, for the envelope.
+    """
+
+    def __init__(self, log: EventLog, cursor: Cursor, source: str) -> None:
+        self._log = log
+        self._cursor = cursor
+        self._source = source
+
+    def waiting(self, now: float, *, everything: bool) -> int:
+        """Return how many events could be taken.
+
+        Args:
+            now: Monotonic seconds.
+            everything: Do not wait for sessions to be whole.
+        """
+        return self._log.waiting(self._cursor)
+
+    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
+        """Put the next events in flight and return them."""
+        return [draft.event(self._source) for draft in self._log.take(self._cursor, limit)]
+
+    def put_back(self, events: list[Event]) -> None:
+        """Undo a `take` of what is in flight still."""
+        self._log.put_back(self._cursor)
+
+    def drop(self, reason: str) -> None:
+        """Give up everything that waits."""
+        self._log.give_up(self._cursor, reason)
+
+
+class GatheredSupply(Supply):
+    """Events by session, for sinks that want each session whole."""
+
+    def __init__(self, log: EventLog, cursor: Cursor, source: str) -> None:
+        super().__init__(log, cursor, source)
+        self._gather = Gather()
+
+    def waiting(self, now: float, *, everything: bool) -> int:
+        """As for `Supply`; events that still wait for their session do not count."""
+        due = self._gather.due
+        gathered = len(self._gather) if everything or (due is not None and due <= now) else 0
+        return super().waiting(now, everything=everything) + gathered
+
+    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
+        """As for `Supply`; nothing may come of it while no session is whole."""
+        fresh = super().take(limit, now, everything=everything)
+        self._gather.add(fresh, now)
+        self._log.gather(self._cursor)
+        events = self._gather.take(now, everything=everything, limit=limit)
+        self._log.ungather(self._cursor, len(events))
+        return events
+
+    def put_back(self, events: list[Event]) -> None:
+        """As for `Supply`."""
+        self._gather.put_back(events)
+        self._log.gather(self._cursor)
+
+    def drop(self, reason: str) -> None:
+        """As for `Supply`."""
+        super().drop(reason)
+        self._gather = Gather()
