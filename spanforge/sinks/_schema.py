@@ -24,9 +24,19 @@ CREATE TABLE events (
 )
 """
 
-# The fold of spanforge.sessions in SQL: integer microseconds and billionths, rounded half to even as Python does,
-# divided only at the end. Sessions without stages (sampled away) show what their summaries say.
-_SESSIONS: Final = """
+
+def _sum(number: str) -> str:
+    """Add whole numbers exactly; absurd ones as floats, because SQLite fails a whole query over one overflow."""
+    return f"SUM(CASE WHEN {number} < 9e15 THEN {number} ELSE {number} * 1.0 END)"
+
+
+def _said(field: str) -> str:
+    return f"json_extract(payload, '$.{field}')"
+
+
+# The fold of spanforge.sessions in SQL: integer microseconds and billionths, halves rounded up, divided only at the
+# end. Sessions without stages (sampled away) show what their summaries say.
+_SESSIONS: Final = f"""
 CREATE VIEW sessions AS
 WITH
 part AS (
@@ -48,14 +58,11 @@ measured AS (
     END AS severity
   FROM part
 ),
-cut AS (
-  SELECT *, CAST(us AS INTEGER) AS us_floor, CAST(nano AS INTEGER) AS nano_floor FROM measured
-),
 rounded AS (
   SELECT *,
-    us_floor + (us - us_floor > 0.5 OR (us - us_floor = 0.5 AND us_floor % 2)) AS whole_us,
-    nano_floor + (nano - nano_floor > 0.5 OR (nano - nano_floor = 0.5 AND nano_floor % 2)) AS whole_nano
-  FROM cut
+    CASE WHEN us < 9e15 THEN CAST(us + 0.5 AS INTEGER) ELSE us END AS whole_us,
+    CAST(nano + 0.5 AS INTEGER) AS whole_nano
+  FROM measured
 ),
 folded AS (
   SELECT session_id,
@@ -68,10 +75,10 @@ folded AS (
     SUM(type = 'llm.rag.reranked') AS reranks,
     SUM(type = 'llm.rag.generated') AS generations,
     SUM(type = 'llm.rag.evaluated') AS evaluations,
-    SUM(CASE WHEN type = 'llm.rag.retrieved' THEN json_array_length(payload, '$.chunks') END) AS chunks,
-    SUM(CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.prompt_tokens') END) AS prompt_tokens,
-    SUM(CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.output_tokens') END) AS output_tokens,
-    SUM(CASE WHEN is_stage THEN whole_us END) AS us,
+    SUM(json_array_length(payload, '$.chunks')) FILTER (WHERE type = 'llm.rag.retrieved') AS chunks,
+    {_sum(_said("prompt_tokens"))} FILTER (WHERE type = 'llm.rag.generated') AS prompt_tokens,
+    {_sum(_said("output_tokens"))} FILTER (WHERE type = 'llm.rag.generated') AS output_tokens,
+    {_sum("whole_us")} FILTER (WHERE is_stage) AS us,
     SUM(whole_nano) AS nano,
     MIN(whole_nano) AS nano_min,
     COUNT(whole_nano) AS scores,
@@ -82,21 +89,21 @@ folded AS (
 ),
 summed AS (
   SELECT session_id,
-    SUM(json_extract(payload, '$.total_queries')) AS queries,
-    SUM(json_extract(payload, '$.retrieval_count')) AS retrievals,
-    SUM(json_extract(payload, '$.rerank_count')) AS reranks,
-    SUM(json_extract(payload, '$.generation_count')) AS generations,
-    SUM(json_extract(payload, '$.evaluation_count')) AS evaluations,
-    SUM(json_extract(payload, '$.total_chunks_retrieved')) AS chunks,
-    SUM(json_extract(payload, '$.total_chunks_used')) AS chunks_used,
-    SUM(json_extract(payload, '$.total_input_tokens')) AS prompt_tokens,
-    SUM(json_extract(payload, '$.total_output_tokens')) AS output_tokens,
-    SUM(json_extract(payload, '$.total_latency_ms')) AS ms,
+    {_sum(_said("total_queries"))} AS queries,
+    {_sum(_said("retrieval_count"))} AS retrievals,
+    {_sum(_said("rerank_count"))} AS reranks,
+    {_sum(_said("generation_count"))} AS generations,
+    {_sum(_said("evaluation_count"))} AS evaluations,
+    {_sum(_said("total_chunks_retrieved"))} AS chunks,
+    {_sum(_said("total_chunks_used"))} AS chunks_used,
+    {_sum(_said("total_input_tokens"))} AS prompt_tokens,
+    {_sum(_said("total_output_tokens"))} AS output_tokens,
+    {_sum(_said("total_latency_ms"))} AS ms,
     SUM(json_extract(payload, '$.avg_grounding_score') * json_extract(payload, '$.grounding_count'))
-      / SUM(json_extract(payload, '$.grounding_count')) AS score,
+      / {_sum(_said("grounding_count"))} AS score,
     MIN(json_extract(payload, '$.min_grounding_score')) AS score_min,
-    SUM(json_extract(payload, '$.grounding_count')) AS scores,
-    SUM(json_extract(payload, '$.error_count')) AS errors,
+    {_sum(_said("grounding_count"))} AS scores,
+    {_sum(_said("error_count"))} AS errors,
     MAX(CASE json_extract(payload, '$.status') WHEN 'error' THEN 2 WHEN 'partial' THEN 1 ELSE 0 END) AS severity,
     MAX(json_extract(payload, '$.retriever_name')) AS retriever
   FROM part WHERE type = 'llm.rag.session' GROUP BY session_id
