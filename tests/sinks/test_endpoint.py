@@ -49,7 +49,10 @@ def test_anything_else_is_refused_with_the_remedy_and_without_the_value(value: s
 
 
 def test_headers_are_read_as_opentelemetry_writes_them():
-    assert parse_headers("Authorization=Bearer%20x, a=b=c,,", "headers") == {"authorization": "Bearer x", "a": "b=c"}
+    assert parse_headers("Authorization=Bearer%20x, a=b=c,,", "headers") == {
+        "authorization": "Bearer x",
+        "a": "b=c",
+    }
 
 
 @pytest.mark.parametrize("value", ["hunter2", "na me=hunter2", "a=hunter2%0d%0ab", "=hunter2"])

@@ -95,7 +95,9 @@ def test_later_names_and_documents_are_switches(receiver: Received):
     assert "gen_ai.retrieval.documents" in retrieval
 
 
-def test_openinference_switches_are_read_from_the_environment(receiver: Received, monkeypatch: pytest.MonkeyPatch):
+def test_openinference_switches_are_read_from_the_environment(
+    receiver: Received, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("OPENINFERENCE_HIDE_OUTPUTS", "true")
     monkeypatch.setenv("OPENINFERENCE_HIDE_INPUTS", "TRUE")
     sink = OtlpSink(f"http://{receiver.address}")
@@ -156,7 +158,9 @@ def test_metrics_have_standard_names_units_and_bounds(sink: OtlpSink, receiver: 
     duration = receiver.metrics["gen_ai.client.operation.duration"]
     assert duration.unit == "s"
     by_operation = {
-        next(pair.value.string_value for pair in point.attributes if pair.key == "gen_ai.operation.name"): point
+        next(
+            pair.value.string_value for pair in point.attributes if pair.key == "gen_ai.operation.name"
+        ): point
         for point in duration.histogram.data_points
     }
     assert set(by_operation) == {"embeddings", "retrieval", "chat"}
@@ -176,9 +180,7 @@ def _pairs(metric):
     return [pair for point in points for pair in point.attributes]
 
 
-def test_a_receiver_of_traces_only_is_asked_once_for_the_rest(
-    sink: OtlpSink, receiver: Received, caplog: pytest.LogCaptureFixture
-):
+def test_a_receiver_of_traces_only_is_asked_once_for_the_rest(sink: OtlpSink, receiver: Received):
     receiver.answers.extend([status(200), status(404), status(405)])
     sink.write(VARIANTS["evaluation"]())
     sink.write(VARIANTS["evaluation"]())
@@ -212,8 +214,12 @@ def test_retry_after_may_be_a_date_and_is_bounded():
     assert retry_after(None) is None
 
 
-@pytest.mark.parametrize(("code", "retryable"), [(500, True), (503, True), (400, False), (401, False), (404, False)])
-def test_other_refusals_say_whether_to_try_again(sink: OtlpSink, receiver: Received, code: int, retryable: bool):
+@pytest.mark.parametrize(
+    ("code", "retryable"), [(500, True), (503, True), (400, False), (401, False), (404, False)]
+)
+def test_other_refusals_say_whether_to_try_again(
+    sink: OtlpSink, receiver: Received, code: int, retryable: bool
+):
     receiver.answers.append(status(code, b"what the receiver says is not repeated"))
     error = fails_with(sink)
     assert (error.reason, error.retryable) == (f"http_{code}", retryable)
@@ -237,7 +243,11 @@ def test_what_is_too_large_goes_in_parts(sink: OtlpSink, receiver: Received):
 
 def test_an_event_too_large_alone_fails_at_its_place(sink: OtlpSink, receiver: Received):
     run = Recorder("s")
-    events = [run.add(1, generated("s")), run.add(2, generated("s", model="m" * 20_000)), run.add(3, generated("s"))]
+    events = [
+        run.add(1, generated("s")),
+        run.add(2, generated("s", model="m" * 20_000)),
+        run.add(3, generated("s")),
+    ]
     receiver.max_bytes = 8_000
     error = fails_with(sink, events)
     assert (error.reason, error.delivered, error.retryable) == ("too_large", 1, False)
@@ -253,7 +263,12 @@ def test_spans_refused_among_others_are_counted_and_not_sent_again(sink: OtlpSin
 
 def test_an_event_this_version_cannot_read_fails_and_its_mates_arrive(sink: OtlpSink, receiver: Received):
     strange = Event(
-        event_id="0" * 26, event_type="llm.rag.newer", timestamp="", source="a@1", session_id="s", payload={"x": 1}
+        event_id="0" * 26,
+        event_type="llm.rag.newer",
+        timestamp="",
+        source="a@1",
+        session_id="s",
+        payload={"x": 1},
     )
     assert sink.write([strange]) == Receipt(delivered=0, failed=1)
     assert sink.write([*VARIANTS["orphan"](), strange]) == Receipt(delivered=1, failed=1)
@@ -368,6 +383,7 @@ def test_after_a_fork_the_childs_sink_makes_its_own_connection(sink: OtlpSink, r
     sink.write(VARIANTS["orphan"]())
     sink.after_fork()
     assert sink.write(VARIANTS["orphan"]()) is None
+    assert len(receiver.spans) == 2
 
 
 def test_a_run_of_many_sessions_remembers_the_facts_of_few(sink: OtlpSink):
