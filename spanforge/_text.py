@@ -10,12 +10,12 @@ import builtins
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -71,6 +71,16 @@ _SECRETS: Final = (
     (re.compile(r"(?<!\w)\+?\(?\d[\d ().-]{7,17}\d(?!\w)"), "[phone]"),
     (re.compile(r"\b[A-Za-z0-9+/_=-]{32,}"), "[key]"),
 )
+
+
+def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
+    """Tell whether `value` is a dict, of anything."""
+    return isinstance(value, dict)
+
+
+def is_row(value: object) -> TypeGuard[Sequence[Any]]:
+    """Tell whether `value` is a list or a tuple, of anything."""
+    return isinstance(value, (list, tuple))
 
 
 def well_formed(text: str) -> str:
@@ -130,7 +140,7 @@ class Cleaner:
         """Return a JSON-safe copy of a metadata or filter mapping; what cannot be kept is noted by reason."""
         if value is None:
             return {}
-        if not isinstance(value, dict):
+        if not is_dict(value):
             note("not_a_mapping")
             return {}
         return _Walk(self, note).mapping(value, 0)
@@ -151,7 +161,7 @@ class _Walk:
         kept: dict[str, JsonValue] = {}
         self._path.add(id(value))
         # dict's own iteration: a subclass may override it with code that fails or never ends.
-        for key, item in dict.copy(value).items():
+        for key, item in dict[Any, Any].copy(value).items():
             if self._budget <= 0:
                 self._note("too_many_values")
                 break
@@ -191,7 +201,7 @@ class _Walk:
         if depth > MAX_DEPTH or id(value) in self._path:
             self._note("nested_too_deep" if depth > MAX_DEPTH else "cycle")
             return f"type:{type(value).__name__}"
-        if isinstance(value, dict):
+        if is_dict(value):
             return self.mapping(value, depth)
         self._path.add(id(value))
         kept = self._items(_own_iteration(value), key, depth)
@@ -247,7 +257,7 @@ def _own_iteration(value: Any) -> Iterable[object]:
 
 def as_float(value: Any) -> float | None:
     """Return a finite float for a number, a numpy scalar, a Decimal or a numeric string; None for anything else."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is float:
         return value if math.isfinite(value) else None
     if not issubclass(kind, (int, float, Decimal, str)):

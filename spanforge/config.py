@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
@@ -32,17 +32,17 @@ _PREFIX = "SPANFORGE_"
 _log = logging.getLogger("spanforge")
 
 
-def _split(value: object) -> object:
+def _split(value: Any) -> Any:
     """Let lists be written as `a, b` in the environment, and a single sink be given without a list around it."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
-    return tuple(value) if isinstance(value, (list, set, frozenset)) else value
+    return tuple(cast("Iterable[Any]", value)) if isinstance(value, (list, set, frozenset)) else value
 
 
-def _one_or_many(value: object) -> object:
+def _one_or_many(value: Any) -> Any:
     """As `_split`; a sink object that stands alone is a list of one."""
     split = _split(value)
-    return split if isinstance(split, tuple) else (split,)
+    return cast("tuple[Any, ...]", split) if isinstance(split, tuple) else (split,)
 
 
 class Settings(BaseModel):
@@ -131,7 +131,7 @@ class Settings(BaseModel):
             try:
                 return cls._validated(values)
             except ConfigError as error:
-                _log.error("spanforge setting left at its default: %s", error)  # noqa: TRY400  a traceback adds nothing
+                _log.error("spanforge setting left at its default: %s", error)
                 bad = str(error).partition(":")[0]
                 if bad not in values:
                     return cls()
@@ -182,6 +182,9 @@ def _remedy(kind: str, message: str) -> str:
     return f"{message[:1].lower()}{message[1:]}"
 
 
+_NO_SECRET = SecretStr("")
+
+
 @validated_dataclass(config=ConfigDict(hide_input_in_errors=True, defer_build=True))
 class SFClientConfig:
     """The client configuration of the earlier package, accepted as it is.
@@ -200,15 +203,15 @@ class SFClientConfig:
     """
 
     endpoint: str = ""
-    api_key: SecretStr = Field(default=SecretStr(""))
+    api_key: SecretStr = _NO_SECRET
     project_id: str = ""
     timeout_ms: int = 2_000
     max_retries: int = 3
     local_fallback_enabled: bool = True
     tls_verify: bool = True
     proxy: str | None = None
-    signing_key: SecretStr = Field(default=SecretStr(""))
-    magic_secret: SecretStr = Field(default=SecretStr(""))
+    signing_key: SecretStr = _NO_SECRET
+    magic_secret: SecretStr = _NO_SECRET
 
     @classmethod
     def from_env(cls) -> SFClientConfig:
@@ -256,7 +259,7 @@ class OtlpEnvironment:
 
     endpoint: str = ""
     traces_endpoint: str = ""
-    headers: SecretStr = SecretStr("")
+    headers: SecretStr = SecretStr("")  # noqa: RUF009  immutable
     protocol: str = ""
     certificate: str = ""
     compression: str = ""

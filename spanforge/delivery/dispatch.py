@@ -68,7 +68,7 @@ class Dispatcher:
 
         The log's lock must not be held.
         """
-        if self._state == "threads" or self._state == "closed":
+        if self._state in {"threads", "closed"}:
             return
         if self._state == "new":
             self._begin()
@@ -190,4 +190,3 @@ class Dispatcher:
             if self._state == "threads":
                 self._state = "in_line"
                 self._wait_s = _AFTER_EXIT_S
-

@@ -164,7 +164,9 @@ class EventLog:
         cursor.position -= cursor.in_flight
         cursor.in_flight = 0
 
-    def settle(self, cursor: Cursor, *, delivered: int = 0, failed: int = 0, dropped: int = 0, reason: str = "") -> None:
+    def settle(
+        self, cursor: Cursor, *, delivered: int = 0, failed: int = 0, dropped: int = 0, reason: str = ""
+    ) -> None:
         """Record what became of events in flight, and let go of what no sink needs any more."""
         cursor.in_flight -= delivered + failed + dropped
         cursor.delivered += delivered

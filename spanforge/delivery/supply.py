@@ -23,7 +23,7 @@ class Supply:
         self._cursor = cursor
         self._source = source
 
-    def waiting(self, now: float, *, everything: bool) -> int:
+    def waiting(self, now: float, *, everything: bool) -> int:  # noqa: ARG002  for supplies that let events wait
         """Return how many events could be taken.
 
         Args:
@@ -32,11 +32,11 @@ class Supply:
         """
         return self._log.waiting(self._cursor)
 
-    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
+    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:  # noqa: ARG002  as for `waiting`
         """Put the next events in flight and return them."""
         return [draft.event(self._source) for draft in self._log.take(self._cursor, limit)]
 
-    def put_back(self, events: list[Event]) -> None:
+    def put_back(self, events: list[Event]) -> None:  # noqa: ARG002  the log still has them
         """Undo a `take` of what is in flight still."""
         self._log.put_back(self._cursor)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, dataclass_transform
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, ValidationError
+from pydantic import Field as Constraint
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from spanforge.exceptions import InvalidPayloadError
 
-NonEmpty = Annotated[str, Field(min_length=1)]
-Score = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
-Milliseconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+NonEmpty = Annotated[str, Constraint(min_length=1)]
+Score = Annotated[float, Constraint(ge=0.0, le=1.0, allow_inf_nan=False)]
+Count = Annotated[int, Constraint(ge=0)]
+Milliseconds = Annotated[float, Constraint(ge=0.0, allow_inf_nan=False)]
 
 _CONFIG = ConfigDict(hide_input_in_errors=True, defer_build=True, extra="forbid")
 _T = TypeVar("_T", bound="Payload")
@@ -40,15 +41,11 @@ class Payload(metaclass=_CleanErrors):
     """
 
     if TYPE_CHECKING:
-        __dataclass_fields__: Any
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values; absent ones are left out, never null."""
-        return {
-            field.name: _plain(value)
-            for field in fields(self)
-            if (value := getattr(self, field.name)) is not None
-        }
+        return {field.name: _plain(value) for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -75,14 +72,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Payload):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]  any JSON value
-    return dict(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return dict(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
 
 
 @dataclass_transform(frozen_default=True)
 def payload(cls: type[_T]) -> type[_T]:
     """Make a frozen, validated dataclass of a `Payload` subclass."""
-    return validated_dataclass(cls, config=_CONFIG, frozen=True)
+    return cast("type[_T]", validated_dataclass(cls, config=_CONFIG, frozen=True))
 
 
 def _describe(names: list[str], error: ValidationError) -> str:

@@ -21,7 +21,14 @@ _SIGNATURE: Final = "hmac-sha256:"
 _RESULTS: Final = ("checksum", "signature")
 
 Fault = Literal[
-    "unreadable", "unsealed", "edited", "unsigned", "forged or wrong key", "removed or reordered", "repeated", "tail cut"
+    "unreadable",
+    "unsealed",
+    "edited",
+    "unsigned",
+    "forged or wrong key",
+    "removed or reordered",
+    "repeated",
+    "tail cut",
 ]
 
 

@@ -162,9 +162,20 @@ class Draft:
         root: True for the event that is the session's root span.
     """
 
-    __slots__ = ("_event", "binding", "event_type", "number", "parent", "payload", "root", "session_id", "size", "wall_ns")
+    __slots__ = (
+        "_event",
+        "binding",
+        "event_type",
+        "number",
+        "parent",
+        "payload",
+        "root",
+        "session_id",
+        "size",
+        "wall_ns",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  the one hot constructor: passing by keyword costs time in every traced call
         self,
         number: int,
         wall_ns: int,
@@ -174,7 +185,7 @@ class Draft:
         binding: Binding,
         parent: tuple[str, str] | None = None,
         size: int = 600,
-        root: bool = False,  # noqa: FBT001, FBT002  positional, as all of them, in the one hot constructor
+        root: bool = False,
     ) -> None:
         self.number = number
         self.wall_ns = wall_ns
@@ -269,4 +280,3 @@ def _upcast(fields: dict[str, Any]) -> dict[str, Any]:
     step = _UPCASTS.get(version) if isinstance(version, str) else None
     # The 1.0.4 package writes nulls under its own "2.0" as well.
     return step(fields) if step else {name: value for name, value in fields.items() if value is not None}
-

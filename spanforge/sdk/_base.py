@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
-from spanforge.config import SFClientConfig, Settings
+from spanforge.config import Settings, SFClientConfig
 from spanforge.delivery.guard import guarded
-from spanforge.sdk._runtime import Runtime, RuntimeCell
+from spanforge.sdk._runtime import RuntimeCell
 
 __all__ = ["SFClientConfig", "SFServiceClient"]
 
@@ -28,18 +28,17 @@ class SFServiceClient:
         config: None shares the process's configuration, which `configure()` changes. A configuration of its own gives
             the client sinks, sessions and a ledger of its own.
         service_name: Short name of the service, for logs.
+
+    Attributes:
+        cell: Holds what is inside the client; for this package alone.
     """
 
     def __init__(self, config: SFClientConfig | None = None, service_name: str = "") -> None:
         self._config = config
         self._service_name = service_name
-        self._cell = shared_cell if config is None else RuntimeCell(lambda: Settings.load(config.as_overrides()))
+        self.cell = shared_cell if config is None else RuntimeCell(lambda: Settings.load(config.as_overrides()))
         if config is not None and config.endpoint:
             _log.warning("sf-%s: endpoint is never contacted; events go to sinks, see configure(sinks=…)", service_name)
-
-    @property
-    def _runtime(self) -> Runtime:
-        return self._cell.get()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._service_name}>"
@@ -58,7 +57,7 @@ def never_raises(fallback: Callable[..., Any]) -> Callable[[Callable[P, T]], Cal
     def decorate(method: Callable[P, T]) -> Callable[P, T]:
         def recover(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
             client: SFServiceClient = args[0]
-            runtime = client._runtime  # noqa: SLF001  the base class of the client at hand
+            runtime = client.cell.get()
             if runtime.settings.strict:
                 raise error
             runtime.count(f"{method.__name__}_failed:{type(error).__name__}")

@@ -5,13 +5,13 @@ Text is hashed here, in the caller's call, and goes no further.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
 from spanforge._hashing import is_digest
-from spanforge._text import Cleaner, Note, as_float
+from spanforge._text import Cleaner, Note, as_float, is_dict, is_row
 from spanforge.delivery.guard import attempt
 from spanforge.sdk import _coerce
 from spanforge.sdk._scores import normalise
@@ -24,6 +24,7 @@ _DISTANCES: Final = frozenset({"distance", "_distance"})
 _SOURCES: Final = ("source", "url", "uri", "file_path", "file_name", "path")
 _TEXTS: Final = ("content", "text", "page_content", "document", "body")
 _METADATA: Final = ("metadata", "meta", "payload")
+_COLUMNS: Final = {"distances": "distance", "scores": "score", "metadatas": "metadata", "documents": "document"}
 _LISTS: Final = ("matches", "points", "source_nodes", "documents", "hits", "results", "nodes")
 _THREE_KEYS: Final = ("chunk_id", "score", "source")
 _FOUR_KEYS: Final = (*_THREE_KEYS, "content_hash")
@@ -52,8 +53,11 @@ class Chunks:
     size: int
 
 
-def read_chunks(hits: object, cleaner: Cleaner, note: Note, limit: int) -> Chunks:
-    """Read a result of any known shape; what cannot be used is replaced or left out, and noted. One read before is returned."""
+def read_chunks(hits: Any, cleaner: Cleaner, note: Note, limit: int) -> Chunks:
+    """Read a result of any known shape, or one that was read before.
+
+    What cannot be used is replaced or left out, and noted.
+    """
     if isinstance(hits, Chunks):
         return hits
     items = _items(hits, note)
@@ -76,7 +80,7 @@ def read_chunks(hits: object, cleaner: Cleaner, note: Note, limit: int) -> Chunk
     return Chunks(payloads, given, _map_scores(payloads) if mapped else None, size)
 
 
-def _plain(hit: dict[str, Any]) -> dict[str, Any] | None:
+def _plain(hit: Any) -> dict[str, Any] | None:
     """Read a dict of nothing but the plain keys, all as they should be; None for any other."""
     content_hash = ""
     try:
@@ -99,54 +103,59 @@ def _plain(hit: dict[str, Any]) -> dict[str, Any] | None:
         and source.isascii()
         and (content_hash == "" or (type(content_hash) is str and is_digest(content_hash)))
     ):
-        return {"chunk_id": chunk_id, "content_hash": content_hash, "score": score, "source": source, "metadata": _EMPTY}
+        return {
+            "chunk_id": chunk_id,
+            "content_hash": content_hash,
+            "score": score,
+            "source": source,
+            "metadata": _EMPTY,
+        }
     return None
 
 
-def _items(hits: object, note: Note) -> list[Any]:
+def _items(hits: object, note: Note) -> Sequence[Any]:
     if hits is None:
-        return []
-    if isinstance(hits, (list, tuple)):
-        return list(hits)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
-    if isinstance(hits, dict):
-        return _columns(hits) or _inner_list(hits) or [hits]  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
+        return ()
+    if is_row(hits):
+        return hits
+    if is_dict(hits):
+        return _columns(hits) or _inner_list(hits) or [hits]
     if isinstance(hits, Iterator):
         # Reading it would take the application's results away.
         note("chunks_iterator")
-        return []
+        return ()
     return _inner_list(hits) or [hits]
 
 
-def _inner_list(hits: object) -> list[Any]:
+def _inner_list(hits: object) -> Sequence[Any]:
     """Return the list inside a store's response object."""
-    for name in _LISTS:
-        inner = _get(hits, name)
-        if isinstance(inner, (list, tuple)):
-            return list(inner)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
-    return []
+    return next((inner for name in _LISTS if is_row(inner := _get(hits, name))), ())
 
 
 def _columns(hits: dict[Any, Any]) -> list[Any]:
     """Turn a result given by columns, one list of lists for each field (Chroma), into rows."""
     ids = hits.get("ids")
-    if not isinstance(ids, list) or not ids:
+    if not is_row(ids) or not ids:
         return []
-    names = {"distances": "distance", "scores": "score", "metadatas": "metadata", "documents": "document"}
-    nested = isinstance(ids[0], list)
+    if not is_row(ids[0]):
+        ids, hits = [ids], {name: [hits.get(name)] for name in _COLUMNS}
     rows: list[dict[str, Any]] = []
-    for group, group_ids in enumerate(ids if nested else [ids]):  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
-        columns = {single: (hits.get(many) or []) for many, single in names.items()}
-        columns = {key: (value[group] if nested and len(value) > group else value) for key, value in columns.items()}
-        for position, chunk_id in enumerate(group_ids):  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  anything may be in it
-            row = {key: value[position] for key, value in columns.items() if value is not None and len(value) > position}
+    for group, group_ids in enumerate(ids):
+        columns = {single: _at(hits.get(many), group) for many, single in _COLUMNS.items()}
+        for position, chunk_id in enumerate(group_ids):
+            row = {name: value for name, column in columns.items() if (value := _at(column, position)) is not None}
             rows.append({"chunk_id": chunk_id, **row})
     return rows
 
 
+def _at(column: object, position: int) -> Any:
+    return column[position] if is_row(column) and position < len(column) else None
+
+
 def _get(thing: object, name: str) -> Any:
     """Read a key or an attribute; an attribute that raises reads as absent."""
-    if isinstance(thing, dict):
-        return thing.get(name)  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]  anything may be in it
+    if is_dict(thing):
+        return thing.get(name)
     found: list[Any] = []
     attempt(lambda: found.append(getattr(thing, name, None)))
     return found[0] if found else None
@@ -166,7 +175,7 @@ class _Reader:
         self._note = note
         self._position = position
 
-    def read(self, hit: object) -> dict[str, Any]:
+    def read(self, hit: Any) -> dict[str, Any]:
         """Return the payload; `raw_score` stands in it until the scores of the whole result are mapped."""
         hit, given_score, is_distance = self._unwrap(hit)
         metadata = next((value for name in _METADATA if (value := _get(hit, name))), None)
@@ -184,19 +193,19 @@ class _Reader:
             payload["rank"] = rank
         return payload
 
-    def _unwrap(self, hit: object) -> tuple[object, Any, bool]:
+    def _unwrap(self, hit: Any) -> tuple[Any, Any, bool]:
         """Take apart `(document, score)` pairs and nodes that carry their score beside them."""
-        if isinstance(hit, (tuple, list)) and len(hit) == _PAIR:  # pyright: ignore[reportUnknownArgumentType]  anything may be in it
-            first, second = hit  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+        if is_row(hit) and len(hit) == _PAIR:
+            first, second = hit
             if as_float(first) is not None and as_float(second) is None:
-                first, second = second, first  # pyright: ignore[reportUnknownVariableType]  anything may be in it
-            return ({"chunk_id": first} if as_float(first) is not None else first), second, False  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+                first, second = second, first
+            return ({"chunk_id": first} if as_float(first) is not None else first), second, False
         score_name = next((name for name in _SCORES if _get(hit, name) is not None), None)
         score = _get(hit, score_name) if score_name else None
         node = _get(hit, "node")
         return (hit if node is None else node), score, score_name in _DISTANCES
 
-    def _content_hash(self, hit: object) -> str:
+    def _content_hash(self, hit: Any) -> str:
         given = _get(hit, "content_hash")
         if given:
             return self._cleaner.digest(given)
@@ -208,18 +217,18 @@ class _Reader:
                 return self._cleaner.hasher.digest(text)
         return ""
 
-    def _chunk_id(self, hit: object, metadata: object, content_hash: str) -> str:
+    def _chunk_id(self, hit: Any, metadata: Any, content_hash: str) -> str:
         for holder in (hit, metadata):
             for name in _IDS:
                 given = _get(holder, name) if holder is not None else None
-                if given is not None and given != "" and (text := _coerce.identifier(given)):  # pyright: ignore[reportUnknownVariableType]
+                if given is not None and given != "" and (text := _coerce.identifier(given)):
                     return text
         if content_hash:
             return f"sha256:{content_hash[-64:][:16]}"
         self._note("chunk_id")
         return f"chunk-{self._position}"
 
-    def _source(self, hit: object, metadata: object) -> str:
+    def _source(self, hit: Any, metadata: Any) -> str:
         for holder in (hit, metadata):
             for name in _SOURCES:
                 given = _get(holder, name) if holder is not None else None
@@ -227,7 +236,7 @@ class _Reader:
                     return _source_text(given)
         return ""
 
-    def _score(self, payload: dict[str, Any], hit: object, given: Any, *, is_distance: bool) -> None:
+    def _score(self, payload: dict[str, Any], hit: Any, given: Any, *, is_distance: bool) -> None:
         value = as_float(given)
         if value is None:
             self._note("score" if given is not None else "score_missing")
@@ -262,4 +271,3 @@ def _map_scores(payloads: Iterable[dict[str, Any]]) -> str | None:
         else:
             row["raw_score"] = raw
     return rule
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from spanforge._hashing import Hasher
@@ -42,7 +42,7 @@ def name(value: object, field: str, note: Note) -> str:
     return ""
 
 
-def identifier(value: object) -> str | None:
+def identifier(value: object) -> str | None:  # noqa: PLR0911  one line for each kind of id
     """Return an id as text, None for what cannot be one. A longer id than 512 characters becomes its digest."""
     if type(value) is str and value.isascii():
         return value if len(value) <= MAX_ID else f"sha256:{_PLAIN.digest(value)}"
@@ -59,7 +59,7 @@ def identifier(value: object) -> str | None:
     if type(value) is UUID:
         return str(value)
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-        return identifier(value.item())  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownArgumentType]  a numpy scalar
+        return identifier(cast("Any", value).item())
     return None
 
 
@@ -81,8 +81,7 @@ def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
         note(field)
         return []
     kept: list[str] = []
-    items: Iterable[Any] = values  # pyright: ignore[reportUnknownVariableType]  anything may be in it
-    for item in items:
+    for item in cast("Iterable[Any]", values):
         if len(kept) >= limit:
             note(f"{field}_too_many")
             break

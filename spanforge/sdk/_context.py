@@ -1,4 +1,4 @@
-"""What travels with the context: the current session, and who events are made for. Both cross tasks and copied contexts."""
+"""What travels with the context, across tasks and copied contexts: the session, and who events are made for."""
 
 from __future__ import annotations
 

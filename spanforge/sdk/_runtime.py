@@ -122,9 +122,7 @@ class Runtime:
         if own is None:
             return self._default_binding
         base = self._default_binding
-        return Binding(
-            own.org_id or base.org_id, own.team_id or base.team_id, own.actor_id, {**base.tags, **own.tags}
-        )
+        return Binding(own.org_id or base.org_id, own.team_id or base.team_id, own.actor_id, {**base.tags, **own.tags})
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
@@ -249,7 +247,7 @@ class Runtime:
                 session.binding,
                 session.parent,
                 size,
-                True,  # noqa: FBT003  as the constructor says
+                True,
             )
         )
         return session.final
@@ -308,8 +306,8 @@ class Runtime:
 
     def succeed(self, old: Runtime) -> None:
         """Take over open sessions, ids and counts from a runtime of this process, and let it send its callers here."""
-        with old._lock, self._lock:  # noqa: SLF001  the same class
-            self._table, self._ids = old._table, old._ids  # noqa: SLF001
+        with old._lock, self._lock:
+            self._table, self._ids = old._table, old._ids
             self._table.limit(
                 max_open=self.settings.max_sessions,
                 retained=self.settings.retained_sessions,
@@ -320,10 +318,10 @@ class Runtime:
             self.total_queries, self.total_spans, self.orphans = old.total_queries, old.total_spans, old.orphans
             for held in self._table.held():
                 # They change ledgers: the old one counts them dropped, the new one accepted.
-                old._log.forget(held)  # noqa: SLF001
-                old._log.refused["reconfigured"] += len(held)  # noqa: SLF001
+                old._log.forget(held)
+                old._log.refused["reconfigured"] += len(held)
                 held[:] = [draft for draft in held if self._log.hold(draft)]
-            old._successor = self  # noqa: SLF001
+            old._successor = self
 
 
 def _active_span() -> tuple[str, str] | None:

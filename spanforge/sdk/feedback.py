@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from spanforge.config import SFClientConfig
 from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
@@ -57,7 +57,7 @@ class FeedbackStatusInfo:
 
 
 def _no_feedback_id(client: SFFeedbackClient, *_args: Any, **_kwargs: Any) -> str:
-    return client._runtime.new_session_id()  # noqa: SLF001  the same client
+    return client.cell.get().new_session_id()
 
 
 class SFFeedbackClient(SFServiceClient):
@@ -102,7 +102,7 @@ class SFFeedbackClient(SFServiceClient):
         Returns:
             The id of the rating, a ULID.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         note, hasher = runtime.note, runtime.cleaner.hasher
         feedback_id = runtime.new_session_id()
         if runtime.settings.disabled:
@@ -152,7 +152,7 @@ class SFFeedbackClient(SFServiceClient):
 
     def get_status(self) -> FeedbackStatusInfo:
         """Return how many ratings were accepted, and whether they arrive."""
-        ledgers = self._runtime.dispatcher.ledgers()
+        ledgers = self.cell.get().dispatcher.ledgers()
         with self._lock:
             lost = any(ledger.lost for ledger in ledgers.values())
             return FeedbackStatusInfo("degraded" if lost else "ok", self._submitted, len(self._kept))
@@ -183,7 +183,9 @@ def summarise(session_id: str, ratings: list[FeedbackSubmittedPayload]) -> Feedb
         helpful_rate=sum(helpful) / len(helpful) if helpful else None,
         free_text_count=counts[FeedbackRating.FREE_TEXT],
         counts={rating.value: count for rating, count in sorted(counts.items())},
-        common_issues=tuple(code for code, _ in sorted(issues.items(), key=lambda pair: (-pair[1], pair[0]))[:_COMMON_ISSUES]),
+        common_issues=tuple(
+            code for code, _ in sorted(issues.items(), key=lambda pair: (-pair[1], pair[0]))[:_COMMON_ISSUES]
+        ),
         avg_star_rating=_mean_of(ratings, "star_"),
         avg_likert_score=_mean_of(ratings, "likert_"),
     )
@@ -198,7 +200,7 @@ def _codes(issues: object, note: Any) -> list[str]:
     """Return the known issue codes among those given; anything else may be text, and is left out."""
     given = [issues] if isinstance(issues, str) else issues
     codes: list[str] = []
-    for issue in given if isinstance(given, (list, tuple)) else ():  # pyright: ignore[reportUnknownVariableType]  anything may be in it
+    for issue in cast("list[Any]", given) if isinstance(given, (list, tuple)) else ():
         if isinstance(issue, str) and issue in ISSUE_CODES and len(codes) < _MAX_ISSUES:
             codes.append(issue)
         else:

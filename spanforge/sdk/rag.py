@@ -56,7 +56,7 @@ class RAGStatusInfo:
 
 def _own_session_id(client: SFRAGClient, *_args: Any, session_id: Any = None, **_kwargs: Any) -> str:
     """What `trace_query` returns when all else failed: the caller's id, or a new one, so that its next call works."""
-    return coerce.identifier(session_id) or client._runtime.new_session_id()  # noqa: SLF001  the same client
+    return coerce.identifier(session_id) or client.cell.get().new_session_id()
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
@@ -115,7 +115,7 @@ class SFRAGClient(SFServiceClient):
         Returns:
             The session id, for the calls that follow.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         return self._query(
             runtime,
             runtime.cleaner.hasher.digest(query if type(query) is str else coerce.query_text(query, runtime.note)),
@@ -130,7 +130,7 @@ class SFRAGClient(SFServiceClient):
             pipeline_name,
         )
 
-    def _query(
+    def _query(  # noqa: PLR0917  by position, because it is on every traced call's path
         self,
         runtime: Runtime,
         query_hash: str,
@@ -201,7 +201,7 @@ class SFRAGClient(SFServiceClient):
             budget_exhausted: The search stopped at a budget.
             ceiling_reached: Which budget, in words (type and digest are kept).
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         if runtime.settings.disabled:
             return
         note = runtime.note
@@ -212,7 +212,9 @@ class SFRAGClient(SFServiceClient):
             "chunks": found.payloads,
             "total_found": coerce.count(total_found, "total_found", note, default=found.given),
             "latency_ms": coerce.milliseconds(latency_ms, "latency_ms", note),
-            "status": "ok" if status == "ok" else coerce.choice(status, "status", _RETRIEVAL_STATUS, note, otherwise="error"),
+            "status": "ok"
+            if status == "ok"
+            else coerce.choice(status, "status", _RETRIEVAL_STATUS, note, otherwise="error"),
         }
         if error_message is not None:
             payload["error_message"] = runtime.cleaner.error(error_message)
@@ -253,7 +255,7 @@ class SFRAGClient(SFServiceClient):
             status: `ok`, `partial`, `error` or `timeout`.
             error_message: As for `trace_retrieval`.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         if runtime.settings.disabled:
             return
         note = runtime.note
@@ -310,7 +312,7 @@ class SFRAGClient(SFServiceClient):
             finish_reason: Why the model stopped.
             time_to_first_token_ms: For streams, in milliseconds.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         if runtime.settings.disabled:
             return
         note = runtime.note
@@ -324,9 +326,14 @@ class SFRAGClient(SFServiceClient):
             "prompt_tokens": coerce.count(prompt_tokens, "prompt_tokens", note),
             "output_tokens": coerce.count(output_tokens, "output_tokens", note),
             "latency_ms": coerce.milliseconds(latency_ms, "latency_ms", note),
-            "status": "ok" if status == "ok" else coerce.choice(status, "status", _GENERATION_STATUS, note, otherwise="error"),
+            "status": "ok"
+            if status == "ok"
+            else coerce.choice(status, "status", _GENERATION_STATUS, note, otherwise="error"),
         }
-        if grounding_score is not None and (score := coerce.score(grounding_score, "grounding_score", note)) is not None:
+        if (
+            grounding_score is not None
+            and (score := coerce.score(grounding_score, "grounding_score", note)) is not None
+        ):
             payload["grounding_score"] = score
         if error_message is not None:
             payload["error_message"] = runtime.cleaner.error(error_message)
@@ -335,7 +342,9 @@ class SFRAGClient(SFServiceClient):
         if finish_reason is not None:
             payload["finish_reason"] = coerce.name(finish_reason, "finish_reason", note)
         if time_to_first_token_ms is not None:
-            payload["time_to_first_token_ms"] = coerce.milliseconds(time_to_first_token_ms, "time_to_first_token_ms", note)
+            payload["time_to_first_token_ms"] = coerce.milliseconds(
+                time_to_first_token_ms, "time_to_first_token_ms", note
+            )
         size = _STAGE_BYTES + _ID_BYTES * len(used)
         runtime.stage("llm.rag.generated", _session(session_id, runtime), payload, size)
 
@@ -366,7 +375,7 @@ class SFRAGClient(SFServiceClient):
             claims_supported: Claims the context supports.
             latency_ms: Time in milliseconds.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         if runtime.settings.disabled:
             return
         note = runtime.note
@@ -407,7 +416,7 @@ class SFRAGClient(SFServiceClient):
             value: What was measured.
             threshold: The limit it crossed.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         if runtime.settings.disabled:
             return
         note = runtime.note
@@ -441,7 +450,7 @@ class SFRAGClient(SFServiceClient):
 
     @never_raises(_nothing)
     def _end(self, session_id: str | None, error_type: str = "") -> RAGSessionPayload | None:
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         own_id = _session(session_id, runtime)
         if runtime.settings.disabled:
             return RAGSessionPayload(session_id=own_id or "disabled")
@@ -450,7 +459,7 @@ class SFRAGClient(SFServiceClient):
     @never_raises(_nothing)
     def get_session(self, session_id: str | None = None) -> RAGSessionPayload | None:
         """Return the summary of an open session as of now; None where it is not open in this process."""
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         own_id = _session(session_id, runtime)
         return runtime.snapshot(own_id) if own_id else None
 
@@ -461,7 +470,7 @@ class SFRAGClient(SFServiceClient):
         Returns:
             The session id.
         """
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         own_id = coerce.session_id(session_id, runtime.note)
         if runtime.settings.disabled:
             return own_id or runtime.new_session_id()
@@ -480,16 +489,16 @@ class SFRAGClient(SFServiceClient):
 
     @never_raises(lambda *_args: "")
     def _digest(self, query: object) -> str:
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         return runtime.cleaner.hasher.digest(coerce.query_text(query, runtime.note))
 
     @never_raises(_own_session_id)
     def _begin(self, query_hash: str, **details: Any) -> str:
-        return self._query(self._cell.get(), query_hash, **details)
+        return self._query(self.cell.get(), query_hash, **details)
 
     @never_raises(lambda *_args: ())
     def _read(self, hits: object) -> object:
-        runtime = self._cell.get()
+        runtime = self.cell.get()
         return read_chunks(hits, runtime.cleaner, runtime.note, runtime.settings.max_chunk_ids)
 
     def retrieval(self, session_id: str | None = None, **details: Any) -> RetrievalScope:
@@ -513,7 +522,7 @@ class SFRAGClient(SFServiceClient):
             actor_id: User or service.
             tags: Further tags, at most 50; kept as given.
         """
-        return Bind(self._runtime, org_id, team_id, actor_id, tags)
+        return Bind(self.cell.get(), org_id, team_id, actor_id, tags)
 
     # -- delivery -----------------------------------------------------------------------------------------------
 
@@ -525,7 +534,7 @@ class SFRAGClient(SFServiceClient):
         Raises:
             ConfigError: A setting cannot be used; the message names it, and nothing has changed.
         """
-        self._cell.configure(settings)
+        self.cell.configure(settings)
 
     @never_raises(_zero)
     def flush(self, timeout: float = 5.0) -> int:
@@ -537,22 +546,24 @@ class SFRAGClient(SFServiceClient):
         Returns:
             How many deliveries, summed over the sinks, are still pending; 0 where all is done.
         """
-        runtime = self._cell.current()
+        runtime = self.cell.current()
         return 0 if runtime is None else runtime.dispatcher.flush(_seconds(timeout, runtime))
 
     async def aflush(self, timeout: float = 5.0) -> int:  # noqa: ASYNC109  as in `flush`
         """Do as `flush` does without blocking the event loop."""
-        runtime = self._cell.current()
+        runtime = self.cell.current()
         return 0 if runtime is None else await runtime.dispatcher.aflush(_seconds(timeout, runtime))
 
     @never_raises(_zero)
     def shutdown(self, timeout: float = 5.0) -> int:
-        """End open sessions, deliver what can be in `timeout` seconds, and close the sinks. Later events are counted dropped.
+        """End open sessions, deliver what can be in `timeout` seconds, and close the sinks.
+
+        Events that come later are counted as dropped.
 
         Returns:
             How many deliveries were given up.
         """
-        runtime = self._cell.current()
+        runtime = self.cell.current()
         if runtime is None:
             return 0
         runtime.end_all("process_exit")
@@ -560,7 +571,7 @@ class SFRAGClient(SFServiceClient):
 
     def get_status(self) -> RAGStatusInfo:
         """Return what arrived, what failed, what was dropped and why, and which inputs were replaced."""
-        runtime = self._runtime
+        runtime = self.cell.get()
         ledgers = runtime.dispatcher.ledgers()
         return RAGStatusInfo(
             status="degraded" if any(ledger.lost for ledger in ledgers.values()) else "ok",

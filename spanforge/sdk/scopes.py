@@ -1,4 +1,4 @@
-"""Blocks that time themselves: `with sf_rag.session(…)`, `.retrieval()`, `.rerank()`, `.generation()`, `sf_rag.bind(…)`.
+"""Blocks that time themselves: `sf_rag.session(…)`, `.retrieval()`, `.rerank()`, `.generation()`, and `.bind(…)`.
 
 All of them work with `with` and `async with`, end once however they are left, and may be left in another context than
 they were entered in, as streams and abandoned generators do.
@@ -76,7 +76,9 @@ class Bind(_Block):
     Without a block it holds for the rest of the context, which is to say the task.
     """
 
-    def __init__(self, runtime: Runtime, org_id: object, team_id: object, actor_id: object, tags: dict[str, Any]) -> None:
+    def __init__(
+        self, runtime: Runtime, org_id: object, team_id: object, actor_id: object, tags: dict[str, Any]
+    ) -> None:
         note = runtime.note
         before = bound.get() or Binding()
         kept = dict(before.tags)
@@ -97,7 +99,7 @@ class Bind(_Block):
     def _enter(self) -> None:
         """Bound already."""
 
-    def _leave(self, kind: type[BaseException] | None) -> None:
+    def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
         token, self._token = self._token, None
         _restore(bound, token)
 

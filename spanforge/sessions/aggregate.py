@@ -67,29 +67,33 @@ class Totals:
         if adder is not None:
             adder(self, payload, order)
 
-    def _reranked(self, payload: Mapping[str, Any], _order: Any) -> None:
+    def add_reranked(self, payload: Mapping[str, Any], _order: Any) -> None:
+        """Add a `llm.rag.reranked`."""
         self.reranks += 1
         self.rerank_us += microseconds(payload.get("latency_ms", 0.0))
         self._status(payload.get("status", "ok"))
 
-    def _evaluated(self, payload: Mapping[str, Any], _order: Any) -> None:
+    def add_evaluated(self, payload: Mapping[str, Any], _order: Any) -> None:
+        """Add a `llm.rag.evaluated`."""
         self.evaluations += 1
         self.evaluation_us += microseconds(payload.get("latency_ms", 0.0))
 
-    def _summary(self, payload: Mapping[str, Any], _order: Any) -> None:
-        """The one fact a summary has of its own: an exception that left the scope between two stages."""
+    def add_summary(self, payload: Mapping[str, Any], _order: Any) -> None:
+        """Add the one fact a summary has of its own: an exception that left the scope between two stages."""
         if error_type := payload.get("error_type"):
             self.error_type = min(self.error_type or error_type, error_type)
             self.severity = _ERROR
 
-    def _query(self, payload: Mapping[str, Any], order: Any) -> None:
+    def add_query(self, payload: Mapping[str, Any], order: Any) -> None:
+        """Add a `llm.rag.query`."""
         self.queries += 1
         self.query_us += microseconds(payload.get("latency_ms", 0.0))
         name = payload.get("retriever_name")
         if name and (self._retriever_at is None or order < self._retriever_at):
             self.retriever, self._retriever_at = name, order
 
-    def _retrieved(self, payload: Mapping[str, Any], _order: Any) -> None:
+    def add_retrieved(self, payload: Mapping[str, Any], _order: Any) -> None:
+        """Add a `llm.rag.retrieved`."""
         self.retrievals += 1
         self.retrieval_us += microseconds(payload.get("latency_ms", 0.0))
         chunks = payload.get("chunks", ())
@@ -105,7 +109,8 @@ class Totals:
         if payload.get("status", "ok") != "ok":
             self._status(payload["status"])
 
-    def _generated(self, payload: Mapping[str, Any], _order: Any) -> None:
+    def add_generated(self, payload: Mapping[str, Any], _order: Any) -> None:
+        """Add a `llm.rag.generated`."""
         self.generations += 1
         self.generation_us += microseconds(payload.get("latency_ms", 0.0))
         self.prompt_tokens += payload.get("prompt_tokens", 0)
@@ -177,12 +182,12 @@ class Totals:
 
 
 _ADDERS: Final[dict[str, Callable[[Totals, Mapping[str, Any], Any], None]]] = {
-    "llm.rag.query": Totals._query,  # noqa: SLF001  the class's own table of its own methods
-    "llm.rag.retrieved": Totals._retrieved,  # noqa: SLF001
-    "llm.rag.reranked": Totals._reranked,  # noqa: SLF001
-    "llm.rag.generated": Totals._generated,  # noqa: SLF001
-    "llm.rag.evaluated": Totals._evaluated,  # noqa: SLF001
-    "llm.rag.session": Totals._summary,  # noqa: SLF001
+    "llm.rag.query": Totals.add_query,
+    "llm.rag.retrieved": Totals.add_retrieved,
+    "llm.rag.reranked": Totals.add_reranked,
+    "llm.rag.generated": Totals.add_generated,
+    "llm.rag.evaluated": Totals.add_evaluated,
+    "llm.rag.session": Totals.add_summary,
 }
 
 
