@@ -384,11 +384,3 @@ def test_after_a_fork_the_childs_sink_makes_its_own_connection(sink: OtlpSink, r
     sink.after_fork()
     assert sink.write(VARIANTS["orphan"]()) is None
     assert len(receiver.spans) == 2
-
-
-def test_a_run_of_many_sessions_remembers_the_facts_of_few(sink: OtlpSink):
-    sink._signals.clear()
-    for number in range(1010):
-        run = Recorder(f"s{number}")
-        sink._sessions([run.add(1, query(f"s{number}"))])
-    assert len(sink._facts) == 1_000
