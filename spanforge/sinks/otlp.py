@@ -8,7 +8,7 @@ only is asked once for the others.
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
@@ -16,13 +16,13 @@ from spanforge import _clock
 from spanforge.config import OtlpEnvironment, openinference_hidden, otlp_environment
 from spanforge.conventions import aitf, genai, openinference, own
 from spanforge.conventions.genai_metrics import measure
-from spanforge.conventions.session import Facts, Session, by_session
 from spanforge.conventions.spans import Contribution, Document, Span, nodes, spans
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks._endpoint import check_header, parse_endpoint, parse_headers
 from spanforge.sinks._otlp_proto import logs_request, metrics_request, rejected_spans, trace_request
 from spanforge.sinks._otlp_transport import RequestTooLargeError, Signal, Transport, UnsupportedSignalError
+from spanforge.sinks._sessions import SessionMemory
 from spanforge.sinks.base import BaseSink, Receipt
 
 __all__ = ["OtlpSink"]
@@ -34,7 +34,6 @@ Protocol = Literal["http/protobuf", "grpc"]
 _DEFAULTS: Final = {"http/protobuf": "http://localhost:4318", "grpc": "http://localhost:4317"}
 _GRPC_PORT: Final = 4317
 _DEFAULT_TIMEOUT_MS: Final = 10_000
-_REMEMBERED: Final = 1_000
 _REPORT_EVERY_S: Final = 60.0
 
 
@@ -94,7 +93,7 @@ class OtlpSink(BaseSink):
         self._signals = _signals(signals)
         self._contributions = _contributions(later_names=later_names, documents=genai_documents)
         self._document: Document = aitf.later_document if later_names else aitf.document
-        self._facts: OrderedDict[str, Facts] = OrderedDict()
+        self._memory = SessionMemory()
         self._measured_until = _clock.wall_ns()
         self._side_reported = -_REPORT_EVERY_S
         self.side_losses: Counter[str] = Counter()
@@ -109,7 +108,7 @@ class OtlpSink(BaseSink):
         Raises:
             SinkWriteError: The receiver did not take the events from `delivered` on.
         """
-        sessions = self._sessions(events)
+        sessions = self._memory.sessions(events)
         by_event: dict[str, list[Span]] = {}
         for session in sessions:
             for span in spans(session, self._contributions, self._document):
@@ -134,16 +133,6 @@ class OtlpSink(BaseSink):
     def after_fork(self) -> None:
         """Forget the parent's connection."""
         self._transport.forget()
-
-    def _sessions(self, events: Sequence[Event]) -> list[Session]:
-        sessions = [Session(group, self._facts.get(key)) for key, group in by_session(events).items()]
-        for session in sessions:
-            if session.queries:
-                self._facts[session.session_id] = session.facts
-                self._facts.move_to_end(session.session_id)
-        while len(self._facts) > _REMEMBERED:
-            self._facts.popitem(last=False)
-        return sessions
 
     def _send_parts(self, events: Sequence[Event], by_event: Mapping[str, list[Span]]) -> int:
         """Send these events' spans, in halves where they are too many; return how many spans were refused."""
@@ -177,7 +166,7 @@ class OtlpSink(BaseSink):
         """Send logs and metrics. The facts have arrived with the spans; a loss here is counted apart."""
         if not self._signals or not events:
             return
-        sessions, source = self._sessions(events), events[0].source
+        sessions, source = self._memory.sessions(events), events[0].source
         if "logs" in self._signals:
             results = [result for session in sessions for result in genai.evaluation_results(session)]
             if results:
@@ -263,9 +252,7 @@ def _transport(
         from spanforge.sinks._otlp_grpc import GrpcTransport  # noqa: PLC0415  gRPC is loaded only where it is used
 
         endpoint = parse_endpoint(traces or base, "endpoint", default_port=_GRPC_PORT)
-        return GrpcTransport(
-            endpoint, headers, timeout_s=timeout_s, certificate=certificate, compress=compress
-        )
+        return GrpcTransport(endpoint, headers, timeout_s=timeout_s, certificate=certificate, compress=compress)
     from spanforge.sinks._otlp_http import HttpTransport  # noqa: PLC0415  loads TLS only where it is used
 
     return HttpTransport(
