@@ -7,8 +7,11 @@ from typing import Any
 
 from spanforge.exceptions import MissingExtraError
 
+Untyped = Any
+"""A value that an optional library hands over; these libraries carry no types, or need not be installed."""
 
-def load(module: str, extra: str) -> Any:
+
+def load(module: str, extra: str) -> Untyped:
     """Import and return an optional module.
 
     Args:

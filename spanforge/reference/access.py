@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spanforge.reference.models import DataSource, User
 
 
-def may_query(user: User, source: DataSource) -> bool:
+def may_query(user: User, source: DataSource) -> bool:  # noqa: PLR0911 - one line a row of the contract's table
     """Tell whether the user may query the source.
 
     Nobody sees beyond their organisation; the owner always sees their own; the rest follows the visibility.
@@ -36,14 +36,10 @@ def may_query(user: User, source: DataSource) -> bool:
 
 def may_change(user: User, source: DataSource) -> bool:
     """Tell whether the user may ingest into the source, delete from it, or change who sees it."""
-    return user.org_id == source.org_id and (
-        user.user_id == source.owner_id or user.user_id in source.editors
-    )
+    return user.org_id == source.org_id and (user.user_id == source.owner_id or user.user_id in source.editors)
 
 
-def accessible(
-    user: User, sources: Iterable[DataSource], wanted: Iterable[str] | None = None
-) -> tuple[str, ...]:
+def accessible(user: User, sources: Iterable[DataSource], wanted: Iterable[str] | None = None) -> tuple[str, ...]:
     """Return the sorted ids of the sources the user may query, narrowed to the wanted ones where given.
 
     An id that is unknown and one that is forbidden are left out alike, so that asking tells nothing.

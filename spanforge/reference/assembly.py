@@ -51,16 +51,13 @@ def check_template(template: str) -> None:
     Raises:
         TemplateError: It does not.
     """
+    fields: list[tuple[str, str | None, str | None]] = []
     malformed = False
-    names: list[str | None] = []
     try:
-        names = [name for _, name, spec, conversion in Formatter().parse(template) if name is not None]
-        malformed = any(
-            spec or conversion for _, name, spec, conversion in Formatter().parse(template) if name
-        )
+        fields = [(name, spec, how) for _, name, spec, how in Formatter().parse(template) if name is not None]
     except ValueError:
         malformed = True
-    if malformed or sorted(name or "" for name in names) != ["context", "query"]:
+    if malformed or sorted(fields, key=str) != [("context", "", None), ("query", "", None)]:
         raise TemplateError
 
 
@@ -156,9 +153,7 @@ def _mark(content: str) -> str:
     return mark
 
 
-def _shortened(
-    document: RetrievedDocument, query: str, room: int, counter: TokenCounter
-) -> RetrievedDocument | None:
+def _shortened(document: RetrievedDocument, query: str, room: int, counter: TokenCounter) -> RetrievedDocument | None:
     """Keep the sentences that cover the question best, in their order, within ``room`` tokens; None if none fits."""
     if room < _MIN_PASSAGE_TOKENS:
         return None

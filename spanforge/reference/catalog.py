@@ -17,7 +17,7 @@ from spanforge.reference.failures import IndexFull, IndexUnavailable
 from spanforge.reference.models import DataSource, IngestionOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -81,9 +81,7 @@ class Catalog:
         if unavailable:
             raise IndexUnavailable("The catalogue beside the index cannot be opened; check its folder.")
         if version > SCHEMA_VERSION:
-            raise IndexUnavailable(
-                "The index was written by a newer version of spanforge; upgrade to read it."
-            )
+            raise IndexUnavailable("The index was written by a newer version of spanforge; upgrade to read it.")
 
     def close(self) -> None:
         """Close the file."""
@@ -112,9 +110,7 @@ class Catalog:
 
     def source(self, org_id: str, data_source_id: str) -> DataSource | None:
         """Return one data source, None where there is none of this id."""
-        rows = self._read(
-            "SELECT body FROM sources WHERE org_id = ? AND data_source_id = ?", (org_id, data_source_id)
-        )
+        rows = self._read("SELECT body FROM sources WHERE org_id = ? AND data_source_id = ?", (org_id, data_source_id))
         return DataSource.model_validate_json(rows[0][0]) if rows else None
 
     def put_source(self, source: DataSource) -> None:
@@ -212,7 +208,7 @@ class Catalog:
             return self._db.execute(statement, values).fetchall()
 
     @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
+    def _write(self) -> Generator[sqlite3.Connection]:
         with self._lock, _store_errors():
             self._db.execute("BEGIN IMMEDIATE")
             done = False
@@ -240,13 +236,13 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
 
 
 @contextmanager
-def _store_errors() -> Iterator[None]:
-    full = False
+def _store_errors() -> Generator[None]:
+    failed = full = False
     try:
         yield
-        return
     except sqlite3.Error as error:
-        full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+        failed, full = True, getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
     if full:
         raise IndexFull
-    raise IndexUnavailable("The catalogue beside the index cannot be read or written; check its folder.")
+    if failed:
+        raise IndexUnavailable("The catalogue beside the index cannot be read or written; check its folder.")

@@ -6,7 +6,7 @@ A grounder that fails is a GROUNDING_FAILED, and the score stays absent: no figu
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from spanforge.reference import grounding
 from spanforge.reference.failures import GroundingFailed, InsufficientContext
@@ -28,15 +28,14 @@ GROUNDABLE_AT = 0.5
 RELEVANT_AT = 0.1
 """A passage whose own relevance is lower is left out before an answer is tried."""
 
+T = TypeVar("T")
 _GROUNDER_ERRORS = (ValueError, ArithmeticError, LookupError, TypeError, OSError, RuntimeError)
 
 
 class Grounder(Protocol):
     """Judges contexts against a question, and an answer against contexts."""
 
-    def groundability(
-        self, question: str, contexts: Sequence[str]
-    ) -> tuple[float, Sequence[float], Sequence[str]]:
+    def groundability(self, question: str, contexts: Sequence[str]) -> tuple[float, Sequence[float], Sequence[str]]:
         """Return a score in [0, 1], the relevance of each context, and what is missing."""
         ...
 
@@ -54,9 +53,7 @@ def check_context(request: GroundingInput, grounder: Grounder = grounding) -> Gr
     """
     contexts = contexts_of(request.documents)
     score, relevance, gaps = _run(lambda: grounder.groundability(request.query, contexts))
-    relevant = [
-        document for document, share in zip(request.documents, relevance, strict=True) if share >= RELEVANT_AT
-    ]
+    relevant = [document for document, share in zip(request.documents, relevance, strict=True) if share >= RELEVANT_AT]
     output = GroundingOutput(
         is_groundable=score >= GROUNDABLE_AT,
         grounding_score=min(1.0, max(0.0, score)),
@@ -84,7 +81,7 @@ def contexts_of(documents: Sequence[RetrievedDocument]) -> list[str]:
     return [under_heading(document.heading, document.text) for document in documents]
 
 
-def _run(work: Callable[[], Any]) -> Any:
+def _run(work: Callable[[], T]) -> T:
     with suppress(*_GROUNDER_ERRORS):
         return work()
     # The error may quote the text it was given: it is neither chained nor shown.

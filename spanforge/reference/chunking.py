@@ -129,11 +129,7 @@ def slices(text: str) -> Iterator[tuple[int, str]]:
     begin = 0
     while len(text) - begin > _SLICE_CHARS:
         low, high = begin + _SLICE_CHARS // 2, begin + _SLICE_CHARS
-        ends = (
-            text.rfind(mark, low, high) + len(mark)
-            for mark in _BOUNDARIES
-            if text.rfind(mark, low, high) >= 0
-        )
+        ends = (text.rfind(mark, low, high) + len(mark) for mark in _BOUNDARIES if text.rfind(mark, low, high) >= 0)
         end = next(ends, high)
         yield begin, text[begin:end]
         begin = end

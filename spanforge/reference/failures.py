@@ -23,7 +23,7 @@ class Stage(StrEnum):
     ANSWERING = "answering"
 
 
-class RagFailure(SpanforgeError):
+class RagFailure(SpanforgeError):  # noqa: N818 - failures are named after the contract's codes
     """Base of every failure of the reference RAG.
 
     Attributes:
@@ -122,9 +122,7 @@ class ContextOverflow(RagFailure):
 
     code = "CONTEXT_OVERFLOW"
     default_stage = Stage.CONTEXT_ASSEMBLY
-    remedy = (
-        "The question, the template and one passage do not fit max_tokens; raise it or shorten the template."
-    )
+    remedy = "The question, the template and one passage do not fit max_tokens; raise it or shorten the template."
 
 
 class TemplateError(RagFailure):
@@ -177,7 +175,7 @@ class ContextIgnored(RagFailure):
     remedy = "The answer cites none of the documents it was given."
 
 
-class InvalidInput(RagFailure, ValueError):
+class InvalidInput(RagFailure, ValueError):  # noqa: N818 - named like its siblings
     """An argument is outside what the contract allows. The message names the field, never the value."""
 
     code = "INVALID_INPUT"

@@ -38,9 +38,7 @@ def fuse(candidates: Sequence[Candidate], *, method: FusionMethod, dense_weight:
     return weighted(words, vectors, dense_weight)
 
 
-def weighted(
-    words: Sequence[float | None], vectors: Sequence[float | None], dense_weight: float
-) -> list[float]:
+def weighted(words: Sequence[float | None], vectors: Sequence[float | None], dense_weight: float) -> list[float]:
     """Return the weighted mean of the two figures, each stretched over these candidates."""
     return [
         (1.0 - dense_weight) * word + dense_weight * vector
@@ -53,9 +51,7 @@ def reciprocal_rank(words: Sequence[float | None], vectors: Sequence[float | Non
     best = 2.0 / (RRF_CONSTANT + 1)
     totals = [0.0] * len(words)
     for scores in (words, vectors):
-        ranked = sorted(
-            (i for i, score in enumerate(scores) if score is not None), key=lambda i: -(scores[i] or 0.0)
-        )
+        ranked = sorted((i for i, score in enumerate(scores) if score is not None), key=lambda i: -(scores[i] or 0.0))
         for rank, i in enumerate(ranked, start=1):
             totals[i] += 1.0 / (RRF_CONSTANT + rank)
     return [total / best for total in totals]

@@ -139,15 +139,11 @@ class Ingestor:
         batch.rows.extend(self._rows(document, parsed, item.source, chunks))
         batch.records.append(DocumentRecord(item.document_id, fingerprint, len(chunks)))
 
-    def _rows(
-        self, document: Document, parsed: ParsedDocument, source: str, chunks: list[Chunk]
-    ) -> list[IndexRow]:
+    def _rows(self, document: Document, parsed: ParsedDocument, source: str, chunks: list[Chunk]) -> list[IndexRow]:
         texts = [under_heading(chunk.heading, chunk.text) for chunk in chunks]
         vectors = None if self._embedder is None else self._embedder.embed(texts)
         if vectors is not None and len(vectors) != len(texts):
-            raise EmbeddingFailed(
-                "The embedding model returned another number of vectors than it was given texts."
-            )
+            raise EmbeddingFailed("The embedding model returned another number of vectors than it was given texts.")
         metadata = json.dumps(document.metadata, default=str, ensure_ascii=False)
         return [
             IndexRow(
@@ -186,9 +182,7 @@ class Ingestor:
         if batch.rows:
             self._index.upsert(batch.rows)
         kept = tuple(row.chunk_id for row in batch.rows)
-        self._index.delete(
-            Selection(self._org_id, (self._source_id,), document_ids=names, excluding_chunk_ids=kept)
-        )
+        self._index.delete(Selection(self._org_id, (self._source_id,), document_ids=names, excluding_chunk_ids=kept))
         self._catalog.put_documents(self._org_id, self._source_id, batch.records)
         progress.indexed += len(batch.records)
         progress.chunks += len(batch.rows)

@@ -1,4 +1,4 @@
-"""Ingestion as jobs: queued, processing, completed or failed; followed, cancelled, and taken up again after a crash.
+"""Ingestion as jobs: followed, cancelled, and taken up again after a crash.
 
 A job holds a lock for as long as its process lives. A job that says it is processing while nobody holds its
 lock belonged to a process that died; `Jobs.resume` does it again, and documents that were done cost
@@ -18,7 +18,6 @@ from spanforge import _clock
 from spanforge.reference._extras import load
 from spanforge.reference.catalog import JobRecord
 from spanforge.reference.failures import InvalidInput, RagFailure
-from spanforge.reference.ingestion import Ingestor
 from spanforge.reference.loading import waiting
 from spanforge.reference.models import Document, IngestionOutput, JobStatus
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from spanforge.reference.catalog import Catalog
-    from spanforge.reference.ingestion import Progress
+    from spanforge.reference.ingestion import Ingestor, Progress
     from spanforge.reference.loading import Waiting
     from spanforge.reference.models import User
 
@@ -166,9 +165,7 @@ class Jobs:
 
         try:
             ingestor = self._make_ingestor(user.org_id, job.data_source_id, **settings)
-            progress = ingestor.run(
-                todo, report=on_progress, stop=lambda: self._catalog.is_cancelled(job.job_id)
-            )
+            progress = ingestor.run(todo, report=on_progress, stop=lambda: self._catalog.is_cancelled(job.job_id))
             cancelled = self._catalog.is_cancelled(job.job_id) and _with(state, progress).progress < 1.0
             status = JobStatus.FAILED if cancelled else JobStatus.COMPLETED
             reason = CANCELLED if cancelled else None

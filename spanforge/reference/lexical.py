@@ -200,9 +200,7 @@ def absent_weight(total: int) -> float:
     return math.log1p((total + 0.5) / 0.5)
 
 
-def coverage(
-    query: Sequence[str], passage: Iterable[str], weights: Mapping[str, float], default: float
-) -> float:
+def coverage(query: Sequence[str], passage: Iterable[str], weights: Mapping[str, float], default: float) -> float:
     """Return the share in [0, 1] of the query's weight whose terms occur in the passage.
 
     Args:

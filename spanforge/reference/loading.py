@@ -1,4 +1,4 @@
-"""From paths to documents, one at a time: nothing is read before its turn, and nothing outside what was named."""
+"""From paths to documents, one at a time: nothing is read before its turn, nothing outside what was named."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def waiting(items: Iterable[Document | Path | str]) -> list[Waiting]:
     found: dict[str, Waiting] = {}
     for item in items:
         if isinstance(item, Document):
-            found[item.document_id] = Waiting(
-                item.document_id, _printable(item.name or item.document_id), None, item
-            )
+            found[item.document_id] = Waiting(item.document_id, _printable(item.name or item.document_id), None, item)
             continue
         root = Path(item)
         for path in _files(root):

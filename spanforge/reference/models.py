@@ -95,7 +95,7 @@ class Document(ContractModel):
     media_type: str = ""
     timestamp: datetime | None = None
     quality: Score | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict, repr=False)
+    metadata: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
 
 
 class RetrievedDocument(ContractModel):
@@ -126,7 +126,7 @@ class RetrievedDocument(ContractModel):
     tokens: int = 0
     timestamp: datetime | None = None
     quality: Score | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict, repr=False)
+    metadata: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
 
 
 class Citation(ContractModel):
@@ -205,9 +205,9 @@ class IngestionOutput(ContractModel):
     indexed: int = 0
     unchanged: int = 0
     chunks: int = 0
-    vector_ids: list[str] = Field(default_factory=list, repr=False)
+    vector_ids: list[str] = Field(default_factory=list[str], repr=False)
     total: int = 0
-    failures: list[DocumentFailure] = Field(default_factory=list)
+    failures: list[DocumentFailure] = Field(default_factory=list[DocumentFailure])
     reason: str | None = None
 
     @property
@@ -327,6 +327,20 @@ class AnsweringOutput(ContractModel):
 # --- the whole run ---------------------------------------------------------------------------------------
 
 
+class CheckedClaim(ContractModel):
+    """One claim of an answer, and what the grounder made of it.
+
+    Attributes:
+        support: Probability in [0, 1] that the passages support the claim.
+        chunk_id: The passage that decides it; absent where nothing was found.
+    """
+
+    claim: str = Field(repr=False)
+    verdict: Literal["supported", "contradicted", "not_found"]
+    support: Score
+    chunk_id: str | None = None
+
+
 class RagStatus(StrEnum):
     """How a run ended."""
 
@@ -343,8 +357,8 @@ class RagResult(ContractModel):
     Attributes:
         answer: The answer, or the one constant refusal.
         confidence: Calibrated probability that the answer is right; 0 for a refusal.
-        grounding_score: Supported claims over all claims; absent where nothing was claimed or the check
-            failed.
+        grounding_score: Supported claims over all claims; 1.0 where nothing is claimed, as in a refusal (the trace
+            then carries no score); absent where the check failed.
         status: ``no_information`` for a refusal.
         failure: Code of the failure that led to a refusal, else absent.
         recovery: Which recovery produced the answer, else absent.
@@ -360,6 +374,7 @@ class RagResult(ContractModel):
     status: RagStatus
     claims_total: int = 0
     claims_supported: int = 0
+    claims: list[CheckedClaim] = Field(default_factory=list[CheckedClaim])
     ungrounded_claims: list[str] = Field(default_factory=list[str], repr=False)
     gaps: list[str] = Field(default_factory=list[str], repr=False)
     warnings: list[str] = Field(default_factory=list[str])

@@ -10,52 +10,48 @@ Example:
 
 from __future__ import annotations
 
-import threading
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Unpack
 
 from spanforge import _clock
 from spanforge.reference import grounding, tracing
-from spanforge.reference._extras import load
 from spanforge.reference.access import accessible, may_change
 from spanforge.reference.answering import ExtractiveAnswerer
-from spanforge.reference.catalog import Catalog
 from spanforge.reference.chunking import Chunker
-from spanforge.reference.embedding import open_embedder
-from spanforge.reference.failures import EmbeddingFailed, IndexUnavailable, InvalidInput, PermissionDenied
-from spanforge.reference.index import MemoryIndex, Selection
-from spanforge.reference.index.lance import LanceIndex
+from spanforge.reference.failures import InvalidInput, PermissionDenied
+from spanforge.reference.flow import Flow
+from spanforge.reference.home import Home
+from spanforge.reference.index import Selection
 from spanforge.reference.ingestion import Ingestor
 from spanforge.reference.jobs import Jobs
-from spanforge.reference.models import DataSource, RagStatus, RetrievalInput, User
+from spanforge.reference.models import DataSource, Document, RagResult, RagStatus
+from spanforge.reference.options import LOCAL_USER, AskOptions, RetrieveOptions, retrieval_input, to_ask
+from spanforge.reference.recovery import AnswerCache, RecoverySettings
 from spanforge.reference.retrieval import Retriever
-from spanforge.reference.run import Ask, Parts, Run
+from spanforge.reference.run import Parts
 from spanforge.reference.selection import SelectionSettings
 from spanforge.reference.tokens import default_counter
 from spanforge.reference.understanding import process_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 
     from spanforge.reference.answering import Answerer
     from spanforge.reference.checks import Grounder
     from spanforge.reference.embedding import Embedder
     from spanforge.reference.index import Index
-    from spanforge.reference.models import Document, Filter, IngestionOutput, RagResult, RetrievalOutput
+    from spanforge.reference.models import IngestionOutput, RetrievalOutput, User
     from spanforge.reference.rerank import Reranker
     from spanforge.reference.retrieval import RetrievalSettings
+    from spanforge.sdk.scopes import SessionScope
 
-LOCAL_USER = User()
 DEFAULT_SOURCE = "default"
 
 
 class Pipeline:
-    """A whole RAG in one object.
+    """A whole RAG in one object. Safe to use from several threads, and on one folder from several processes.
 
     Args:
         home: Folder that keeps the index between processes; absent, everything is in memory.
@@ -65,11 +61,17 @@ class Pipeline:
             every result), or None to search by words alone.
         answerer: Who writes answers; absent, the extractive one, which needs no model.
         reranker: Who reorders results; absent, the lexical one.
+        grounder: Who judges contexts and answers; absent, the bundled one.
         retrieval: How results are fused and judged.
         selection: How the context is chosen.
-        max_chunks: Quota of the index; beyond it documents fail with INDEX_FULL.
+        recovery: What is done when a run does not end well.
+        max_chunks: Quota of the index; beyond it ingestion fails with INDEX_FULL.
         pipeline_name: Name in the trace.
         namespace: Namespace in the trace.
+
+    Raises:
+        EmbeddingFailed: The embedder asked for is missing.
+        IndexUnavailable: The folder cannot be used, or its index was made with another embedder.
     """
 
     def __init__(
@@ -83,17 +85,15 @@ class Pipeline:
         grounder: Grounder = grounding,
         retrieval: RetrievalSettings | None = None,
         selection: SelectionSettings | None = None,
+        recovery: RecoverySettings | None = None,
         max_chunks: int | None = None,
         pipeline_name: str = "spanforge-reference",
         namespace: str = "",
     ) -> None:
-        self._home = None if home is None else Path(home)
-        if self._home is not None:
-            self._home.mkdir(parents=True, exist_ok=True)
-        self.catalog = Catalog(None if self._home is None else self._home / "catalog.sqlite")
-        self._write_lock = self._lock()
-        self.embedder = self._open_embedder(embedder)
-        self.index: Index = index or self._open_index(max_chunks)
+        self._home = Home(None if home is None else Path(home))
+        self.catalog = self._home.catalog
+        self.embedder = self._home.open_embedder(embedder)
+        self.index: Index = index or self._home.open_index(self.embedder, max_chunks)
         self._counter = default_counter()
         self._parts = Parts(
             retriever=Retriever(self.index, self.embedder, retrieval, reranker),
@@ -102,7 +102,8 @@ class Pipeline:
             selection=selection or SelectionSettings(),
             grounder=grounder,
         )
-        self.jobs = Jobs(self.catalog, self._home, self._ingestor)
+        self._flow = Flow(self._parts, recovery or RecoverySettings(), AnswerCache())
+        self.jobs = Jobs(self.catalog, self._home.path, self._ingestor)
         self._pipeline_name = pipeline_name
         self._namespace = namespace
 
@@ -145,18 +146,16 @@ class Pipeline:
 
         Raises:
             PermissionDenied: The user may not change the data source.
-            InvalidInput: chunk_overlap is not less than chunk_size.
+            InvalidInput: ``data_source_id`` is empty, or ``chunk_overlap`` is not less than ``chunk_size``.
         """
         if not 0 <= chunk_overlap < chunk_size:
             raise InvalidInput("chunk_overlap must be at least 0 and less than chunk_size.")
-        source = self.catalog.source(user.org_id, data_source_id)
-        if source is None:
-            self.catalog.put_source(_new_source(data_source_id, user))
-        elif not may_change(user, source):
-            raise PermissionDenied
-        items = [documents] if isinstance(documents, str | Path) or not _is_iterable(documents) else documents
+        if not data_source_id:
+            raise InvalidInput("data_source_id must not be empty.")
+        self._writable_source(data_source_id, user)
+        items = [documents] if isinstance(documents, str | Path | Document) else documents
         settings = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-        job, todo = self.jobs.create(items, user, data_source_id, settings)  # pyright: ignore[reportArgumentType]
+        job, todo = self.jobs.create(items, user, data_source_id, settings)
         if background:
             self.jobs.start(job, todo, user, settings)
             return job
@@ -187,19 +186,19 @@ class Pipeline:
         names = set(accessible(user, known))
         return [source for source in known if source.data_source_id in names]
 
-    def delete(
-        self, data_source_id: str, document_ids: Sequence[str] | None = None, *, user: User = LOCAL_USER
-    ) -> int:
+    def delete(self, data_source_id: str, document_ids: Sequence[str] | None = None, *, user: User = LOCAL_USER) -> int:
         """Delete documents, or a whole data source, and return how many passages went.
 
+        Their text is gone from the index's files when this returns.
+
         Raises:
-            PermissionDenied: There is none the user may change.
+            PermissionDenied: There is no such data source that the user may change.
         """
         source = self.catalog.source(user.org_id, data_source_id)
         if source is None or not may_change(user, source):
             raise PermissionDenied
         wanted = None if document_ids is None else tuple(document_ids)
-        with self._write_lock:
+        with self._home.write_lock:
             if wanted is None:
                 self.catalog.drop_source(user.org_id, data_source_id)
             else:
@@ -210,57 +209,34 @@ class Pipeline:
 
     # --- questions ---
 
-    def retrieve(
-        self,
-        query: str,
-        *,
-        data_sources: Sequence[str] | None = None,
-        top_k: int = 10,
-        filters: Sequence[Filter] = (),
-        rerank: bool = True,
-        user: User = LOCAL_USER,
-    ) -> RetrievalOutput:
+    def retrieve(self, query: str, **options: Unpack[RetrieveOptions]) -> RetrievalOutput:
         """Find passages without answering; not traced.
+
+        Args:
+            query: What is looked for.
+            **options: See `RetrieveOptions`.
 
         Raises:
             NoResults: Nothing relevant was found.
             NoAccessibleSources: The user may query none of the sources.
             IndexUnavailable: The index cannot be read.
+            EmbeddingFailed: The question cannot be embedded.
+            InvalidInput: A value is outside what the contract allows.
         """
-        request = _checked(query, data_sources, top_k, filters, rerank=rerank)
+        request = retrieval_input(query, options)
+        user = options.get("user", LOCAL_USER)
         return self._parts.retriever.retrieve(
-            request, process_query(query), org_id=user.org_id, sources=self._accessible(user, data_sources)
+            request, process_query(query), org_id=user.org_id, sources=self._accessible(options)
         )
 
-    def ask(
-        self,
-        question: str,
-        *,
-        data_sources: Sequence[str] | None = None,
-        top_k: int = 10,
-        filters: Sequence[Filter] = (),
-        rerank: bool = True,
-        strict: bool = False,
-        max_tokens: int = 2000,
-        template: str | None = None,
-        model: str | None = None,
-        temperature: float = 0.3,
-        user: User = LOCAL_USER,
-    ) -> RagResult:
+    def ask(self, question: str, **options: Unpack[AskOptions]) -> RagResult:
         """Answer a question from the documents, traced as one session.
+
+        What the documents do not answer is a result with the constant refusal, not an error.
 
         Args:
             question: What is asked.
-            data_sources: Narrow to these; absent, all the user may query.
-            top_k: Passages to retrieve.
-            filters: Conditions on typed fields.
-            rerank: Whether to reorder what was found.
-            strict: Refuse rather than answer beyond the documents.
-            max_tokens: Budget of the whole prompt.
-            template: Prompt template with ``{context}`` and ``{query}``.
-            model: Model for an answerer that has several.
-            temperature: Randomness of a model's wording.
-            user: Who asks.
+            **options: See `AskOptions`.
 
         Raises:
             NoAccessibleSources: The user may query none of the sources.
@@ -268,23 +244,61 @@ class Pipeline:
             EmbeddingFailed: The question cannot be embedded.
             ContextOverflow: The budget is too small for one passage.
             TemplateError: The template is unusable.
-            GenerationFailed: The model did not answer.
-            InvalidInput: An argument is out of range.
+            GenerationFailed: The model did not answer, and there was no earlier answer to fall back on.
+            GroundingFailed: Strict mode, and the grounder failed.
+            InvalidInput: A value is outside what the contract allows.
         """
-        request = _checked(question, data_sources, top_k, filters, rerank=rerank)
-        ask = Ask(
-            request=request,
-            query=process_query(question),
-            org_id=user.org_id,
-            sources=self._accessible(user, data_sources),
-            strict=strict,
-            max_tokens=max_tokens,
-            template=template,
-            model=model,
-            temperature=temperature,
-            now=datetime.fromtimestamp(_clock.wall_ns() / 1e9, UTC),
-        )
-        started = _clock.monotonic_ns()
+        *_, result = self._run(question, options, stream=False)
+        return _result(result)
+
+    def stream(self, question: str, **options: Unpack[AskOptions]) -> Iterator[str | RagResult]:
+        """Answer as `ask` does, yielding the pieces of the answer as they come and last the result.
+
+        In strict mode an answer is shown only after it is verified: the result comes without pieces before
+        it.
+        """
+        return self._run(question, options, stream=True)
+
+    async def aask(self, question: str, **options: Unpack[AskOptions]) -> RagResult:
+        """Answer as `ask` does, without blocking the event loop while a model writes."""
+        result: str | RagResult = ""
+        async for item in self._arun(question, options, stream=False):
+            result = item
+        return _result(result)
+
+    def astream(self, question: str, **options: Unpack[AskOptions]) -> AsyncIterator[str | RagResult]:
+        """Answer as `stream` does, without blocking the event loop while a model writes."""
+        return self._arun(question, options, stream=True)
+
+    def close(self) -> None:
+        """Close the index and the catalogue."""
+        self.index.close()
+        self.catalog.close()
+
+    def _run(self, question: str, options: AskOptions, *, stream: bool) -> Iterator[str | RagResult]:
+        ask = to_ask(question, options, self._accessible(options))
+        with self._session(question, ask.request.top_k) as ending:
+            for item in self._flow.run(ask, ending.session, stream=stream):
+                if not isinstance(item, RagResult):
+                    yield item
+                    continue
+                ending.end(item)
+        if ending.result is not None:
+            yield ending.result
+
+    async def _arun(self, question: str, options: AskOptions, *, stream: bool) -> AsyncIterator[str | RagResult]:
+        ask = to_ask(question, options, self._accessible(options))
+        with self._session(question, ask.request.top_k) as ending:
+            async for item in self._flow.arun(ask, ending.session, stream=stream):
+                if not isinstance(item, RagResult):
+                    yield item
+                    continue
+                ending.end(item)
+        if ending.result is not None:
+            yield ending.result
+
+    @contextmanager
+    def _session(self, question: str, top_k: int) -> Generator[_Ending]:
         with tracing.session(
             question,
             top_k=top_k,
@@ -292,24 +306,20 @@ class Pipeline:
             namespace=self._namespace,
             pipeline_name=self._pipeline_name,
         ) as session:
-            result = Run(self._parts, ask).execute(session)
-            spent = (_clock.monotonic_ns() - started) / 1e6
-            tracing.escalate_where_due(
-                session.session_id,
-                grounding_score=result.grounding_score,
-                nothing_found=result.status is RagStatus.NO_INFORMATION,
-                latency_ms=spent,
+            yield _Ending(session)
+
+    def _accessible(self, options: RetrieveOptions) -> tuple[str, ...]:
+        user = options.get("user", LOCAL_USER)
+        return accessible(user, self.catalog.sources(user.org_id), options.get("data_sources"))
+
+    def _writable_source(self, data_source_id: str, user: User) -> None:
+        source = self.catalog.source(user.org_id, data_source_id)
+        if source is None:
+            self.catalog.put_source(
+                DataSource(data_source_id=data_source_id, org_id=user.org_id, owner_id=user.user_id)
             )
-        latencies = {**result.latencies_ms, "total": spent}
-        return result.model_copy(update={"session_id": session.session_id, "latencies_ms": latencies})
-
-    def close(self) -> None:
-        """Close the index and the catalogue."""
-        self.index.close()
-        self.catalog.close()
-
-    def _accessible(self, user: User, wanted: Sequence[str] | None) -> tuple[str, ...]:
-        return accessible(user, self.catalog.sources(user.org_id), wanted)
+        elif not may_change(user, source):
+            raise PermissionDenied
 
     def _ingestor(self, org_id: str, data_source_id: str, *, chunk_size: int, chunk_overlap: int) -> Ingestor:
         return Ingestor(
@@ -319,59 +329,31 @@ class Pipeline:
             self.embedder,
             org_id=org_id,
             data_source_id=data_source_id,
-            lock=self._write_lock,
+            lock=self._home.write_lock,
         )
 
-    def _open_embedder(self, wanted: str | Embedder | None) -> Embedder | None:
-        if wanted == "auto":
-            stored = self.catalog.setting("embedder")
-            try:
-                embedder = open_embedder(stored or "wordllama") if stored != "" else None
-            except EmbeddingFailed:
-                if stored:
-                    raise
-                embedder = None
-        else:
-            embedder = open_embedder(wanted) if isinstance(wanted, str) else wanted
-        name = embedder.name if embedder is not None else ""
-        if self.catalog.remember("embedder", name) != name:
-            raise IndexUnavailable("The index was made with another embedding model; open it with that one.")
-        return embedder
 
-    def _open_index(self, max_chunks: int | None) -> Index:
-        if self._home is None:
-            return MemoryIndex(max_rows=max_chunks)
-        dimensions = self.embedder.dimensions if self.embedder is not None else 0
-        with self._write_lock:
-            return LanceIndex(self._home / "index", dimensions, max_rows=max_chunks)
+class _Ending:
+    """A session's last step: what the run took, and whether a person is to be asked."""
 
-    def _lock(self) -> AbstractContextManager[Any]:
-        if self._home is None:
-            return threading.RLock()
-        return load("filelock", "reference").FileLock(self._home / "write.lock")
+    def __init__(self, session: SessionScope) -> None:
+        self.session = session
+        self.result: RagResult | None = None
+        self._started = _clock.monotonic_ns()
 
-
-def _checked(
-    query: str, data_sources: Sequence[str] | None, top_k: int, filters: Sequence[Filter], *, rerank: bool
-) -> RetrievalInput:
-    fields: list[str] = []
-    try:
-        return RetrievalInput(
-            query=query,
-            data_sources=None if data_sources is None else list(data_sources),
-            top_k=top_k,
-            filters=list(filters),
-            rerank=rerank,
+    def end(self, result: RagResult) -> None:
+        spent = (_clock.monotonic_ns() - self._started) / 1e6
+        tracing.escalate_where_due(
+            self.session.session_id,
+            grounding_score=result.grounding_score,
+            nothing_found=result.status is RagStatus.NO_INFORMATION,
+            latency_ms=spent,
         )
-    except ValidationError as error:
-        # The error object carries the input: only the names of the fields leave this block.
-        fields = sorted({str(item["loc"][0]) for item in error.errors(include_input=False)})
-    raise InvalidInput(f"{', '.join(fields)}: outside what the contract allows.")
+        latencies = {**result.latencies_ms, "total": spent}
+        self.result = result.model_copy(update={"session_id": self.session.session_id, "latencies_ms": latencies})
 
 
-def _new_source(data_source_id: str, user: User) -> DataSource:
-    return DataSource(data_source_id=data_source_id, org_id=user.org_id, owner_id=user.user_id)
-
-
-def _is_iterable(value: object) -> bool:
-    return hasattr(value, "__iter__") and not hasattr(value, "document_id")
+def _result(item: str | RagResult) -> RagResult:
+    if not isinstance(item, RagResult):
+        raise TypeError("a run ends with its result")
+    return item

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spanforge.reference.failures import EmbeddingFailed, NoAccessibleSources, NoResults, RerankFailed, Stage
 from spanforge.reference.fusion import FusionMethod, fuse
@@ -20,6 +20,9 @@ from spanforge.reference.rerank import LexicalReranker, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from spanforge.reference.embedding import Embedder
     from spanforge.reference.index import Candidate, Index
@@ -72,6 +75,13 @@ class Retriever:
         self.settings = settings or RetrievalSettings()
         self.reranker: Reranker = reranker or LexicalReranker()
 
+    @property
+    def ranking_method(self) -> str:
+        """How results are ordered, as the trace names it."""
+        if self.settings.fusion == "rrf":
+            return "rrf"
+        return "hybrid" if self.embedder is not None else "bm25"
+
     def search(
         self, request: RetrievalInput, query: ProcessedQuery, *, org_id: str, sources: tuple[str, ...]
     ) -> Searched:
@@ -110,9 +120,7 @@ class Retriever:
         fused = fuse(hits.candidates, method=self.settings.fusion, dense_weight=self._dense_weight())
         return Searched(hits.candidates, tuple(fused), tuple(relevance))
 
-    def rank(
-        self, searched: Searched, query: ProcessedQuery, *, rerank: bool, top_k: int
-    ) -> list[RetrievedDocument]:
+    def rank(self, searched: Searched, query: ProcessedQuery, *, rerank: bool, top_k: int) -> list[RetrievedDocument]:
         """Order what was found and return the best ``top_k``.
 
         Raises:
@@ -155,7 +163,7 @@ class Retriever:
             return self.settings.dense_weight
         return self.embedder.dense_weight if self.embedder is not None else 0.0
 
-    def _vector(self, query: ProcessedQuery) -> Any:
+    def _vector(self, query: ProcessedQuery) -> NDArray[np.float32] | None:
         if self.embedder is None:
             return None
         try:

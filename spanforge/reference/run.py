@@ -1,51 +1,44 @@
-"""One question on its way through the stages, each traced.
+"""One attempt at a question: the stages up to the prompt, and the stages after the answer, each traced.
 
-A run owns what happens between a question and its result: the order of the stages, what is timed, what is
-reported, and which failures end in an honest refusal instead of an exception.
+What stands between them, the answer itself, comes whole or in pieces, at once or awaited; `flow` does that
+part.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spanforge import _clock
 from spanforge.reference import checks, tracing
-from spanforge.reference.answering import is_refusal, used_citations
-from spanforge.reference.answering.base import strip_citations
-from spanforge.reference.assembly import REFUSAL, assemble, frame_tokens
-from spanforge.reference.confidence import confidence
-from spanforge.reference.failures import (
-    GroundingFailed,
-    InsufficientContext,
-    NoResults,
-    NotGrounded,
-    RagFailure,
-    RerankFailed,
-)
-from spanforge.reference.models import (
-    AnsweringInput,
-    AssemblyInput,
-    GroundingInput,
-    RagResult,
-    RagStatus,
-    RetrievalInput,
-)
+from spanforge.reference.answering.base import is_refusal
+from spanforge.reference.assembly import assemble, frame_tokens
+from spanforge.reference.failures import GroundingFailed, NoResults, NotGrounded, RerankFailed
+from spanforge.reference.models import AnsweringInput, AssemblyInput, GroundingInput
+from spanforge.reference.results import answered, refusal, score_of
 from spanforge.reference.selection import select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from datetime import datetime
 
     from spanforge.reference.answering import Answerer
     from spanforge.reference.checks import Grounder
     from spanforge.reference.grounding import AnswerGrounding
-    from spanforge.reference.models import AnsweringOutput, AssemblyOutput, GroundingOutput, RetrievedDocument
-    from spanforge.reference.retrieval import Retriever
+    from spanforge.reference.models import (
+        AnsweringOutput,
+        AssemblyOutput,
+        GroundingOutput,
+        RagResult,
+        RetrievalInput,
+        RetrievedDocument,
+    )
+    from spanforge.reference.retrieval import Retriever, Searched
     from spanforge.reference.selection import SelectionSettings
     from spanforge.reference.tokens import TokenCounter
     from spanforge.reference.understanding import ProcessedQuery
+    from spanforge.sdk.scopes import GenerationScope, SessionScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,62 +68,132 @@ class Ask:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prompt that is ready, and what was judged of its context; no judgement where the check failed."""
+
+    assembled: AssemblyOutput
+    before: GroundingOutput | None
+
+
 @dataclass(slots=True)
 class Run:
-    """The state of one run."""
+    """The state of one attempt."""
 
     parts: Parts
     ask: Ask
+    session: SessionScope
     latencies_ms: dict[str, float] = field(default_factory=dict[str, float])
     warnings: list[str] = field(default_factory=list[str])
 
-    def execute(self, session: Any) -> RagResult:
-        """Go through the stages inside an open session.
+    def prepare(self) -> Prepared:
+        """Go through the stages up to the prompt.
 
         Raises:
-            RagFailure: A stage failed for good; what the documents merely do not answer is a refusal, not a
-            failure.
+            NoResults: Nothing relevant was found.
+            InsufficientContext: Strict mode, and the passages do not answer.
+            RagFailure: A stage failed.
         """
+        documents = self._rerank(self._search())
+        with self.timed("context_assembly"):
+            assembled = self._assemble(documents)
+        with self.timed("grounding"):
+            return self._check_context(assembled)
+
+    def answering_input(self, prepared: Prepared, *, stream: bool) -> AnsweringInput:
+        """Return what the answerer is given."""
+        return AnsweringInput(
+            query=self.ask.query.original_query,
+            prompt=prepared.assembled.prompt,
+            grounded_docs=prepared.assembled.documents,
+            citations=prepared.assembled.citations,
+            model=self.ask.model,
+            temperature=self.ask.temperature,
+            stream=stream,
+        )
+
+    def generation(self) -> GenerationScope:
+        """Open the traced block in which the answer is made and verified."""
+        answerer = self.parts.answerer
+        return self.session.generation(self.ask.model or answerer.model, provider=answerer.provider)
+
+    def conclude(self, span: GenerationScope, output: AnsweringOutput, prepared: Prepared) -> RagResult:
+        """Verify the answer, report it on its block, and make the result.
+
+        Raises:
+            GroundingFailed: Strict mode, and the grounder failed.
+        """
+        documents = prepared.assembled.documents
+        verdict = self._verify(output, documents)
+        span.record(
+            latency_ms=self.latencies_ms["answering"],
+            chunk_ids_used=[document.chunk_id for document in documents],
+            context_tokens=sum(document.tokens for document in documents),
+            prompt_tokens=output.prompt_tokens or prepared.assembled.token_count,
+            output_tokens=output.output_tokens or self.parts.counter.count(output.answer),
+            grounding_score=verdict.score if verdict is not None else None,
+            finish_reason=output.finish_reason,
+        )
+        if verdict is not None:
+            tracing.evaluation(
+                grounding_score=verdict.score,
+                context_relevance=prepared.before.grounding_score if prepared.before else None,
+                claims_total=verdict.claims_total,
+                claims_supported=verdict.claims_supported,
+                latency_ms=self.latencies_ms["verification"],
+            )
+        gaps = prepared.before.gaps if prepared.before else ()
+        if is_refusal(output.answer):
+            return refusal(None, gaps=gaps, warnings=self.warnings, documents=documents)
+        if self.ask.strict and (score_of(verdict) or 0.0) < checks.GROUNDED_AT:
+            return refusal(NotGrounded(), gaps=gaps, warnings=self.warnings, documents=documents)
+        return answered(output, documents, verdict, gaps=gaps, warnings=self.warnings)
+
+    @contextmanager
+    def timed(self, stage: str) -> Generator[None]:
+        """Add the block's wall-clock time to a stage's latency."""
+        started = _clock.monotonic_ns()
         try:
-            documents = self.retrieve(session)
-            assembled = self.assemble(documents)
-            assembled, before = self.check_context(assembled)
-        except (NoResults, InsufficientContext) as failure:
-            return self._refusal(failure)
-        return self.answer(session, assembled, before)
+            yield
+        finally:
+            spent = (_clock.monotonic_ns() - started) / 1e6
+            self.latencies_ms[stage] = self.latencies_ms.get(stage, 0.0) + spent
 
-    # --- stages ---
-
-    def retrieve(self, session: Any) -> list[RetrievedDocument]:
-        """Search, then rerank; both traced."""
+    def _search(self) -> Searched:
         retriever, ask = self.parts.retriever, self.ask
-        nothing: NoResults | None = None
         if retriever.embedder is None:
             self.warnings.append("LEXICAL_ONLY")
-        with self._timed("retrieval"), session.retrieval() as span:
+        searched: Searched | None = None
+        nothing: NoResults | None = None
+        with self.timed("retrieval"), self.session.retrieval() as span:
+            documents: list[RetrievedDocument] = []
             try:
                 searched = retriever.search(ask.request, ask.query, org_id=ask.org_id, sources=ask.sources)
                 documents = retriever.rank(searched, ask.query, rerank=False, top_k=ask.request.top_k)
             except NoResults as failure:
-                nothing, documents = failure, []
-                searched = None
+                nothing = failure  # an outcome of the stage, not an error of it
             span.record(
                 tracing.hits_of(documents),
                 total_found=len(searched.candidates) if searched else 0,
-                ranking_method=self._ranking_method(),
+                ranking_method=retriever.ranking_method,
                 retrieval_strategy="single_pass",
             )
         if searched is None:
             raise nothing or NoResults()
+        return searched
+
+    def _rerank(self, searched: Searched) -> list[RetrievedDocument]:
+        retriever, ask = self.parts.retriever, self.ask
         if not ask.request.rerank:
-            return documents
-        with self._timed("rerank"), session.rerank(retriever.reranker.name) as span:
+            return retriever.rank(searched, ask.query, rerank=False, top_k=ask.request.top_k)
+        with self.timed("rerank"), self.session.rerank(retriever.reranker.name) as span:
             status = "ok"
             try:
                 documents = retriever.rank(searched, ask.query, rerank=True, top_k=ask.request.top_k)
             except RerankFailed as failure:
                 self.warnings.append(failure.code)
                 status = "partial"
+                documents = retriever.rank(searched, ask.query, rerank=False, top_k=ask.request.top_k)
             span.record(
                 tracing.hits_of(documents),
                 input_count=len(searched.candidates),
@@ -139,183 +202,47 @@ class Run:
             )
         return documents
 
-    def assemble(self, documents: list[RetrievedDocument]) -> AssemblyOutput:
-        """Choose the context and build the prompt."""
+    def _assemble(self, documents: list[RetrievedDocument]) -> AssemblyOutput:
         ask, counter = self.ask, self.parts.counter
-        with self._timed("context_assembly"):
-            frame = frame_tokens(ask.query.original_query, ask.template, counter)
-            settings = replace(self.parts.selection, max_tokens=max(1, ask.max_tokens - frame))
-            chosen = select(documents, settings, now=ask.now)
-            return assemble(self._assembly(chosen), counter)
+        frame = frame_tokens(ask.query.original_query, ask.template, counter)
+        settings = replace(self.parts.selection, max_tokens=max(1, ask.max_tokens - frame))
+        return assemble(self._assembly(select(documents, settings, now=ask.now)), counter)
 
-    def check_context(self, assembled: AssemblyOutput) -> tuple[AssemblyOutput, GroundingOutput | None]:
-        """Judge the context; passages that do not bear on the question leave the prompt."""
-        ask = self.ask
-        with self._timed("grounding"):
-            request = GroundingInput(
-                query=ask.query.original_query,
-                documents=assembled.documents,
-                prompt=assembled.prompt,
-                strict_mode=ask.strict,
-            )
-            try:
-                before = checks.check_context(request, self.parts.grounder)
-            except GroundingFailed as failure:
-                if ask.strict:
-                    raise
-                self.warnings.append(failure.code)
-                return assembled, None
-            if 0 < len(before.relevant_docs) < len(assembled.documents):
-                assembled = assemble(self._assembly(before.relevant_docs), self.parts.counter)
-            return assembled, before
-
-    def answer(self, session: Any, assembled: AssemblyOutput, before: GroundingOutput | None) -> RagResult:
-        """Write the answer, verify it, and make the result."""
-        answerer = self.parts.answerer
-        request = self.answering_input(assembled)
-        with session.generation(self.ask.model or answerer.model, provider=answerer.provider) as span:
-            with self._timed("answering"):
-                output = answerer.answer(request)
-            after, failed = self._verify(output, assembled)
-            span.record(
-                chunk_ids_used=[document.chunk_id for document in assembled.documents],
-                context_tokens=sum(document.tokens for document in assembled.documents),
-                prompt_tokens=output.prompt_tokens or assembled.token_count,
-                output_tokens=output.output_tokens or self.parts.counter.count(output.answer),
-                grounding_score=after.score if after is not None else None,
-                finish_reason=output.finish_reason,
-            )
-        if after is not None:
-            tracing.evaluation(
-                grounding_score=after.score,
-                context_relevance=before.grounding_score if before else None,
-                claims_total=after.claims_total,
-                claims_supported=after.claims_supported,
-                latency_ms=self.latencies_ms.get("verification", 0.0),
-            )
-        return self._result(output, assembled, before, after, failed=failed)
-
-    def answering_input(self, assembled: AssemblyOutput) -> AnsweringInput:
-        """Return the answerer's input for an assembled context."""
-        ask = self.ask
-        return AnsweringInput(
-            query=ask.query.original_query,
+    def _check_context(self, assembled: AssemblyOutput) -> Prepared:
+        request = GroundingInput(
+            query=self.ask.query.original_query,
+            documents=assembled.documents,
             prompt=assembled.prompt,
-            grounded_docs=assembled.documents,
-            citations=assembled.citations,
-            model=ask.model,
-            temperature=ask.temperature,
+            strict_mode=self.ask.strict,
         )
+        try:
+            before = checks.check_context(request, self.parts.grounder)
+        except GroundingFailed as failure:
+            if self.ask.strict:
+                raise
+            self.warnings.append(failure.code)
+            return Prepared(assembled, None)
+        if 0 < len(before.relevant_docs) < len(assembled.documents):
+            assembled = assemble(self._assembly(before.relevant_docs), self.parts.counter)
+        return Prepared(assembled, before)
 
-    # --- results ---
-
-    def _verify(
-        self, output: AnsweringOutput, assembled: AssemblyOutput
-    ) -> tuple[AnswerGrounding | None, bool]:
+    def _verify(self, output: AnsweringOutput, documents: list[RetrievedDocument]) -> AnswerGrounding | None:
         if is_refusal(output.answer):
-            return None, False
-        with self._timed("verification"):
+            return None
+        with self.timed("verification"):
             try:
-                plain = strip_citations(output.answer)
-                return checks.check_answer(
-                    plain, assembled.documents, self.ask.query.original_query, self.parts.grounder
-                ), False
+                question = self.ask.query.original_query
+                return checks.check_answer(output.answer, documents, question, self.parts.grounder)
             except GroundingFailed as failure:
                 if self.ask.strict:
                     raise
                 self.warnings.append(failure.code)
-                return None, True
-
-    def _result(
-        self,
-        output: AnsweringOutput,
-        assembled: AssemblyOutput,
-        before: GroundingOutput | None,
-        after: AnswerGrounding | None,
-        *,
-        failed: bool,
-    ) -> RagResult:
-        gaps = before.gaps if before else []
-        if is_refusal(output.answer):
-            return self._refusal(None, gaps, assembled.documents)
-        score = after.score if after is not None else None
-        if self.ask.strict and score is not None and score < checks.GROUNDED_AT:
-            return self._refusal(NotGrounded(), gaps, assembled.documents)
-        used = used_citations(output.answer, assembled.citations)
-        status = RagStatus.UNVERIFIED if failed or score is None else status_of(score)
-        if status is RagStatus.NOT_GROUNDED:
-            self.warnings.append(NotGrounded.code)
-        if not used:
-            self.warnings.append("CONTEXT_IGNORED")
-        return RagResult(
-            answer=output.answer,
-            citations_used=used,
-            sources=list(dict.fromkeys(citation.source for citation in used)),
-            confidence=self._confidence(assembled.documents, score),
-            grounding_score=score,
-            status=status,
-            claims_total=after.claims_total if after else 0,
-            claims_supported=after.claims_supported if after else 0,
-            ungrounded_claims=[v.claim for v in after.verdicts if v.verdict != "supported"] if after else [],
-            gaps=gaps,
-            warnings=[*self.warnings, *output.warnings],
-            documents=assembled.documents,
-            latencies_ms=dict(self.latencies_ms),
-        )
-
-    def _refusal(
-        self,
-        failure: RagFailure | None,
-        gaps: list[str] | None = None,
-        documents: list[RetrievedDocument] | None = None,
-    ) -> RagResult:
-        return RagResult(
-            answer=REFUSAL,
-            citations_used=[],
-            sources=[],
-            confidence=0.0,
-            grounding_score=None,
-            status=RagStatus.NO_INFORMATION,
-            gaps=gaps or [],
-            warnings=list(self.warnings),
-            failure=failure.code if failure else None,
-            documents=documents or [],
-            latencies_ms=dict(self.latencies_ms),
-        )
-
-    def _confidence(self, documents: list[RetrievedDocument], grounding_score: float | None) -> float:
-        best = max((document.relevance for document in documents), default=0.0)
-        scores = sorted((document.score for document in documents), reverse=True)
-        margin = scores[0] - scores[1] if len(scores) > 1 else 0.0
-        return confidence(best, grounding_score, margin)
+                return None
 
     def _assembly(self, documents: list[RetrievedDocument]) -> AssemblyInput:
-        ask = self.ask
         return AssemblyInput(
-            query=ask.query.original_query,
+            query=self.ask.query.original_query,
             documents=documents,
-            max_tokens=ask.max_tokens,
-            template=ask.template,
+            max_tokens=self.ask.max_tokens,
+            template=self.ask.template,
         )
-
-    def _ranking_method(self) -> str:
-        retriever = self.parts.retriever
-        if retriever.settings.fusion == "rrf":
-            return "rrf"
-        return "hybrid" if retriever.embedder is not None else "bm25"
-
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        started = _clock.monotonic_ns()
-        try:
-            yield
-        finally:
-            spent = (_clock.monotonic_ns() - started) / 1e6
-            self.latencies_ms[stage] = self.latencies_ms.get(stage, 0.0) + spent
-
-
-def status_of(score: float) -> RagStatus:
-    """Return the status that a grounding score stands for."""
-    if score >= checks.GROUNDED_AT:
-        return RagStatus.GROUNDED
-    return RagStatus.PARTIALLY_GROUNDED if score >= checks.ESCALATE_BELOW else RagStatus.NOT_GROUNDED

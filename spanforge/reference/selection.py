@@ -1,4 +1,4 @@
-"""Choosing the context: relevance, recency and quality, then diversity, within a token budget (protocol step 3)."""
+"""Choosing the context by relevance, recency, quality and diversity, within a budget (protocol step 3)."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def select(
     chosen: list[RetrievedDocument] = []
     spent = 0
     while left and len(chosen) < settings.max_documents:
-        best = max(
-            left, key=lambda i: ((1 - settings.diversity) * value[i] - settings.diversity * likeness[i], -i)
-        )
+        best = max(left, key=lambda i: ((1 - settings.diversity) * value[i] - settings.diversity * likeness[i], -i))
         left.discard(best)
         if likeness[best] >= 1.0 or (chosen and spent + pool[best].tokens > settings.max_tokens):
             continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from spanforge.exceptions import MissingExtraError
 from spanforge.reference.embedding.wordllama import bundled_tokenizer
@@ -53,7 +53,7 @@ class WordTokenCounter:
 class _Remembered(dict[str, int]):
     """Token counts by word, made at first sight, forgotten together when there are too many."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __missing__(self, word: str) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spanforge.reference.models import RetrievedDocument
+    from spanforge.sdk.scopes import SessionScope
 
 RETRIEVER_NAME = "spanforge-reference"
 EVALUATOR_NAME = "spanforge-grounder"
@@ -37,7 +38,7 @@ def hits_of(documents: Sequence[RetrievedDocument]) -> list[dict[str, Any]]:
     ]
 
 
-def session(query: str, *, top_k: int, embedding_model: str, namespace: str, pipeline_name: str) -> Any:
+def session(query: str, *, top_k: int, embedding_model: str, namespace: str, pipeline_name: str) -> SessionScope:
     """Open the run's session; it ends with the block."""
     return sf_rag.session(
         query,
@@ -84,6 +85,4 @@ def escalate_where_due(
             threshold=ESCALATE_BELOW,
         )
     if latency_ms > SLOW_MS:
-        sf_rag.escalate(
-            session_id, "slow-answer", trigger="latency", level=1, value=latency_ms, threshold=SLOW_MS
-        )
+        sf_rag.escalate(session_id, "slow-answer", trigger="latency", level=1, value=latency_ms, threshold=SLOW_MS)

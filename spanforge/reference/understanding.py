@@ -19,9 +19,7 @@ _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
     ("procedural", re.compile(r"\b(how (?:do|does|can|to|should|would)|steps?|procedure|process)\b")),
     (
         "factual",
-        re.compile(
-            r"\b(what|when|where|who|whom|whose|which|how (?:many|much|long|far|old|tall|high|big))\b"
-        ),
+        re.compile(r"\b(what|when|where|who|whom|whose|which|how (?:many|much|long|far|old|tall|high|big))\b"),
     ),
 )
 _ENTITY = re.compile(
@@ -59,12 +57,12 @@ def process_query(query: str) -> ProcessedQuery:
     """
     text = unicodedata.normalize("NFKC", query[:MAX_QUERY_CHARS]).replace("\x00", " ").strip()
     lowered = text.lower()
-    intent = next((name for name, pattern in _INTENTS if pattern.search(lowered)), "general")
+    intents: list[Intent] = [name for name, pattern in _INTENTS if pattern.search(lowered)]
     keywords = tuple(dict.fromkeys(word for word in words(text) if word not in STOP_WORDS))
     return ProcessedQuery(
         original_query=text,
         expanded_query=text,
-        intent=intent,
+        intent=intents[0] if intents else "general",
         entities=_entities(text),
         keywords=keywords,
         terms=tuple(terms(text)),

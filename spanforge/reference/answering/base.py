@@ -6,17 +6,21 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from spanforge.reference.assembly import REFUSAL
+from spanforge.reference.models import AnsweringOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from spanforge.reference.models import AnsweringInput, AnsweringOutput, Citation
+    from spanforge.reference.models import AnsweringInput, Citation
 
 _CITED = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
 
 
 class Answerer(Protocol):
-    """Writes an answer from a prompt and its passages."""
+    """Writes an answer from a prompt and its passages.
+
+    The streaming forms yield the answer piece by piece, and as their last item the whole output.
+    """
 
     @property
     def model(self) -> str:
@@ -28,35 +32,71 @@ class Answerer(Protocol):
         """Who runs the model, for the trace."""
         ...
 
+    @property
+    def generative(self) -> bool:
+        """Whether another attempt can word it differently, and a question be answered without passages."""
+        ...
+
     def answer(self, request: AnsweringInput) -> AnsweringOutput:
-        """Return the whole answer.
+        """Return the answer.
 
         Raises:
             GenerationFailed: The model did not answer.
         """
         ...
 
-    def stream(self, request: AnsweringInput) -> Iterator[str]:
-        """Yield the answer piece by piece; the pieces joined are what `answer` would have said.
+    def stream(self, request: AnsweringInput) -> Iterator[str | AnsweringOutput]:
+        """Yield the answer's pieces, then the whole.
 
         Raises:
             GenerationFailed: The model stopped answering.
         """
         ...
 
+    async def aanswer(self, request: AnsweringInput) -> AnsweringOutput:
+        """Return the answer without blocking the event loop."""
+        ...
+
+    def astream(self, request: AnsweringInput) -> AsyncIterator[str | AnsweringOutput]:
+        """Yield the answer's pieces, then the whole, without blocking the event loop."""
+        ...
+
 
 def is_refusal(answer: str) -> bool:
     """Tell whether an answer is the constant refusal, however quoted or punctuated."""
-    return answer.strip(" .\"'\n").casefold().replace("’", "'") == REFUSAL.casefold()
+    return answer.strip(" .\"'\n").casefold().replace("\u2019", "'") == REFUSAL.casefold()
 
 
 def used_citations(answer: str, citations: Sequence[Citation]) -> list[Citation]:
-    """Return the citations whose numbers stand in the answer, in order of first use; unknown numbers are left out."""
+    """Return the citations whose numbers stand in the answer, by first use; unknown numbers are left out."""
     by_number = {citation.number: citation for citation in citations}
     numbers = (int(number) for group in _CITED.findall(answer) for number in group.split(","))
     return [by_number[number] for number in dict.fromkeys(numbers) if number in by_number]
 
 
-def strip_citations(answer: str) -> str:
-    """Return the answer without its numbers in square brackets."""
-    return re.sub(r"\s*" + _CITED.pattern, "", answer)
+def whole(
+    request: AnsweringInput,
+    answer: str,
+    *,
+    model: str,
+    prompt_tokens: int = 0,
+    output_tokens: int = 0,
+    finish_reason: str = "stop",
+) -> AnsweringOutput:
+    """Return the output for an answer as the model wrote it.
+
+    Its confidence is the share of the answer's sentences that carry a citation, which is all that can be
+    said before the answer is verified.
+    """
+    text = answer.strip()
+    sentences = [part for part in re.split(r"(?<=[.!?\]])\s+", text) if part]
+    cited = sum(1 for part in sentences if _CITED.search(part))
+    return AnsweringOutput(
+        answer=text,
+        citations_used=used_citations(text, request.citations),
+        confidence=cited / len(sentences) if sentences else 0.0,
+        model=model,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        finish_reason=finish_reason,
+    )

@@ -19,7 +19,7 @@ from spanforge.reference.lexical import absent_weight, rarity
 from spanforge.reference.models import AnsweringOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from spanforge.reference.models import AnsweringInput
 
@@ -44,6 +44,7 @@ class ExtractiveAnswerer:
 
     model = MODEL_NAME
     provider = "spanforge"
+    generative = False
 
     def answer(self, request: AnsweringInput) -> AnsweringOutput:
         """Return the quotations that answer, or the refusal."""
@@ -56,9 +57,20 @@ class ExtractiveAnswerer:
             model=self.model,
         )
 
-    def stream(self, request: AnsweringInput) -> Iterator[str]:
-        """Yield the answer word by word."""
-        yield from re.findall(r"\S+\s*", self.answer(request).answer)
+    def stream(self, request: AnsweringInput) -> Iterator[str | AnsweringOutput]:
+        """Yield the answer word by word, then the whole."""
+        output = self.answer(request)
+        yield from re.findall(r"\S+\s*", output.answer)
+        yield output
+
+    async def aanswer(self, request: AnsweringInput) -> AnsweringOutput:
+        """Return the answer; a matter of a few milliseconds, done in place."""
+        return self.answer(request)
+
+    async def astream(self, request: AnsweringInput) -> AsyncIterator[str | AnsweringOutput]:
+        """Yield the answer word by word, then the whole."""
+        for item in self.stream(request):
+            yield item
 
 
 def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
@@ -111,9 +123,7 @@ def _said(question: str, want: Wanted | None, unit: Unit) -> frozenset[str]:
     return unit.terms
 
 
-def _gain(
-    unit: Unit, said: frozenset[str], still_open: Mapping[str, float], names: set[str], total: float
-) -> float:
+def _gain(unit: Unit, said: frozenset[str], still_open: Mapping[str, float], names: set[str], total: float) -> float:
     own = sum(value for term, value in still_open.items() if term in said)
     near = sum(HEADING_SHARE * value for term, value in still_open.items() if term in unit.context)
     # A name is a reason to prefer one sentence over another, not a reason to say more.

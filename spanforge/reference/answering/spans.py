@@ -22,40 +22,39 @@ _NUMBER_WORDS = (
     "|eighty|ninety|hundred|thousand|million|billion"
 )
 _LENGTH = "kilomet(?:re|er)s?|met(?:re|er)s?|centimet(?:re|er)s?|miles?|feet|foot|inches|km|cm|mm|m"
-_DURATION = (
-    "milliseconds?|seconds?|minutes?|hours?|(?:working |calendar |business )?days?|weeks?|months?|years?|ms|s"
-)
+_DURATION = "milliseconds?|seconds?|minutes?|hours?|(?:working |calendar |business )?days?|weeks?|months?|years?|ms|s"
 _WEIGHT = "kilograms?|grams?|tonnes?|tons?|pounds?|kg|g"
 _AMOUNT = (
     r"(?:(?:about|around|roughly|nearly|approximately|at least|at most|up to|less than|more than|over)\s+)?"
     rf"(?:[$€£]\s?)?(?:\d[\d,]*(?:\.\d+)?|\b(?:{_NUMBER_WORDS})\b)(?:\s(?:{_NUMBER_WORDS})\b)*"
 )
-_ANY_UNIT = rf"(?:\s*%|\s?(?:percent|per cent)\b|\s?°[CF]|\sdegrees(?: Celsius| Fahrenheit)?|\s(?:euros|dollars|pounds)\b"
-_ANY_UNIT += rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
+_ANY_UNIT = (
+    r"(?:\s*%|\s?(?:percent|per cent)\b|\s?°[CF]|\sdegrees(?: Celsius| Fahrenheit)?|\s(?:euros|dollars|pounds)\b"
+    rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
+)
 _QUANTITY = re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?", re.IGNORECASE)
 _TIME = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{_MONTHS})(?:\s+\d{{4}})?|(?:{_MONTHS})\s+\d{{1,2}}(?:,?\s+\d{{4}})?"
     rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?|\d{{1,2}}:\d{{2}})\b"
 )
 _CALENDAR = rf"(?:{_MONTHS}|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
-_NAME = re.compile(
-    rf"\b(?!{_CALENDAR})" + r"[A-Z][\w'.-]*\w(?:\s+(?:(?:of|the|de|da|van|von)\s+)?[A-Z][\w'-]*)*"
-)
+_NAME = re.compile(rf"\b(?!{_CALENDAR})" + r"[A-Z][\w'.-]*\w(?:\s+(?:(?:of|the|de|da|van|von)\s+)?[A-Z][\w'-]*)*")
 _YEAR = re.compile(r"^(?:1[0-9]|20)\d{2}$")
 
 _MEASURES = {
     "tall": _LENGTH, "high": _LENGTH, "deep": _LENGTH, "wide": _LENGTH, "far": _LENGTH,
     "long": f"{_LENGTH}|{_DURATION}", "old": _DURATION, "heavy": _WEIGHT,
 }  # fmt: skip
-_HOW = re.compile(
-    r"^(?:by |for |at |in |after )?how (tall|high|deep|wide|far|long|old|heavy|much|many)\b(?:\s+(\w+))?"
-)
+_HOW = re.compile(r"^(?:by |for |at |in |after )?how (tall|high|deep|wide|far|long|old|heavy|much|many)\b(?:\s+(\w+))?")
 _QUANTITY_NOUN = re.compile(
     r"^what (?:is|was|are) the (?:\w+ ){0,2}(?:number|percentage|population|height|length|depth|price|limit|size|rate"
     r"|speed|age|temperature|point|distance|budget|allowance|span|share|density)\b|^what (?:percentage|share)\b"
 )
-_WHEN = re.compile(
-    r"^(?:when\b|(?:in |on |since |by )?(?:what|which) (?:year|date|day|month|century|decade)\b)"
+_WHEN = re.compile(r"^(?:when\b|(?:in |on |since |by )?(?:what|which) (?:year|date|day|month|century|decade)\b)")
+_ASKS_FOR_A_NAME: tuple[tuple[re.Pattern[str], Kind, bool], ...] = (
+    (re.compile(r"^(?:\w+ )?(?:who|whom|whose)\b"), "who", True),
+    (re.compile(r"^(?:\w+ )?where\b"), "where", False),
+    (re.compile(r"^(?:in |on |at |from )?(?:which|what)\b"), "name", False),
 )
 _DEFINITION = re.compile(r"^what (?:is|are|was|were|does|do)\b")
 _REACH = 40
@@ -98,17 +97,13 @@ def wanted(question: str) -> Wanted | None:
         counted = None
         if how[1] == "many" and how[2]:
             # A plural and its singular share all but the last letters.
-            counted = re.compile(
-                rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE
-            )
+            counted = re.compile(rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE)
         return Wanted("quantity", _QUANTITY, required=True, counted=counted)
     if _QUANTITY_NOUN.match(lowered):
         return Wanted("quantity", _QUANTITY, required=False)
-    for word, kind in (("who", "who"), ("whom", "who"), ("whose", "who"), ("where", "where")):
-        if re.match(rf"^(?:\w+ )?{word}\b", lowered):
-            return Wanted(kind, _NAME, required=kind == "who")
-    if re.match(r"^(?:in |on |at |from )?(?:which|what)\b", lowered):
-        return Wanted("name", _NAME, required=False)
+    for pattern, kind, required in _ASKS_FOR_A_NAME:
+        if pattern.match(lowered):
+            return Wanted(kind, _NAME, required=required)
     return None
 
 
@@ -142,9 +137,7 @@ def answer_span(question: str, sentence: str) -> str | None:
     scored: list[tuple[float, str]] = []
     for match in candidates(question, want, sentence):
         position = sum(1 for start, _ in tokens if start < match.start())
-        closeness = sum(
-            1.0 / (1 + abs(position - anchor)) for anchor in anchors if abs(position - anchor) <= _REACH
-        )
+        closeness = sum(1.0 / (1 + abs(position - anchor)) for anchor in anchors if abs(position - anchor) <= _REACH)
         # Who does something stands before it more often than not, and so opens the sentence.
         opening = 2.0 if want.kind == "who" and match.start() == 0 else 1.0
         text = match[0].strip()
@@ -167,7 +160,5 @@ def _equated(name: str, sentence: str) -> bool:
     """Tell whether the sentence says that something is this name: "What is X?" else asks for a sentence about X."""
     literal = re.escape(name)
     verbs = "is|was|are|were"
-    pattern = (
-        rf"(?:^(?:The city of )?{literal},? (?:{verbs})\b|\b(?:{verbs}|called|named) {literal}\s*[.,;]?$)"
-    )
+    pattern = rf"(?:^(?:The city of )?{literal},? (?:{verbs})\b|\b(?:{verbs}|called|named) {literal}\s*[.,;]?$)"
     return re.search(pattern, sentence) is not None

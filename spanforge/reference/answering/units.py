@@ -66,8 +66,6 @@ def units_of(documents: Sequence[RetrievedDocument]) -> list[Unit]:
             text = f"{before} {sentence}" if leans else sentence
             said = own | stems(before) if leans else own
             names = stems(" ".join(_NAME.findall(text)))
-            units.append(
-                Unit(text, sentence, number, said, stems(f"{document.heading} {heading}") - said, names)
-            )
+            units.append(Unit(text, sentence, number, said, stems(f"{document.heading} {heading}") - said, names))
             before = sentence
     return units

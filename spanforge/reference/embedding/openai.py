@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.embedding.onnx import unit
 from spanforge.reference.failures import EmbeddingFailed
 
@@ -29,7 +29,7 @@ class OpenAIEmbedder:
 
     dense_weight = 0.5
 
-    def __init__(self, model: str = "text-embedding-3-small", *, client: Any = None) -> None:
+    def __init__(self, model: str = "text-embedding-3-small", *, client: Untyped = None) -> None:
         library = load("openai", "openai")
         self._error: type[Exception] = library.OpenAIError
         self.name = f"openai:{model}"
@@ -40,9 +40,7 @@ class OpenAIEmbedder:
         except self._error:
             failed = True
         if failed:
-            raise EmbeddingFailed(
-                "The embedding client cannot be made; set OPENAI_API_KEY and OPENAI_BASE_URL."
-            )
+            raise EmbeddingFailed("The embedding client cannot be made; set OPENAI_API_KEY and OPENAI_BASE_URL.")
         self.dimensions = int(self.embed(["length"]).shape[1])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

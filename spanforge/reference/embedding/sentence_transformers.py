@@ -26,9 +26,7 @@ class SentenceTransformerEmbedder:
 
     def __init__(self, model: str = "") -> None:
         if not model:
-            raise InvalidInput(
-                "embedding_model: 'sentence-transformers:' needs the name or folder of a model."
-            )
+            raise InvalidInput("embedding_model: 'sentence-transformers:' needs the name or folder of a model.")
         library = load("sentence_transformers", "sentence-transformers")
         failed = False
         try:
@@ -36,9 +34,7 @@ class SentenceTransformerEmbedder:
         except (OSError, ValueError, RuntimeError):
             failed = True
         if failed:
-            raise EmbeddingFailed(
-                "The sentence-transformers model cannot be loaded; check its name and the network."
-            )
+            raise EmbeddingFailed("The sentence-transformers model cannot be loaded; check its name and the network.")
         self.name = f"sentence-transformers:{model}"
         self.dimensions = int(self._model.get_sentence_embedding_dimension())
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ _BATCH = 256
 
 
 @cache
-def _package() -> Any:
+def _package() -> Untyped:
     # Importing it configures the root logger, which belongs to the application. Where a handler stands
     # already, that call does nothing; so one stands there for the length of the import.
     placeholder = logging.NullHandler()
@@ -33,7 +33,7 @@ def _package() -> Any:
 
 
 @cache
-def _model() -> Any:
+def _model() -> Untyped:
     package = _package()
     # The loader looks into a cache folder first and downloads what it misses; the wheel's own folder holds
     # it all.

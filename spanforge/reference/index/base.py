@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spanforge.reference.models import Filter
+    from spanforge.reference.models import Filter, FilterValue
 
 
 ROW_FIELDS = (
@@ -174,7 +174,7 @@ def under_heading(heading: str, text: str) -> str:
     return f"{heading}\n{text}" if heading and not text.startswith("#") else text
 
 
-def filter_value(value: Any) -> Any:
+def filter_value(value: FilterValue) -> str | float | list[str] | list[int]:
     """Return a filter's value as the engines compare it: times as seconds since the epoch, UTC."""
     if isinstance(value, datetime):
         return epoch(value)
@@ -186,6 +186,6 @@ def epoch(moment: datetime) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def storable(value: Any) -> Any:
+def storable(value: str | float | None) -> str | float | None:
     """Return a value as files hold it: lone surrogates, which have no UTF-8 form, become question marks."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import IndexFull, IndexUnavailable
 from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import SQL, expression
 from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from spanforge.reference.index.base import SearchRequest, Selection
@@ -86,9 +86,7 @@ class LanceIndex:
                 match = self._lance.query.MatchQuery(query, "terms")
                 self._collect(self._table.search(match), where, request.limit, found)
             if request.vector is not None and self._dimensions:
-                nearest = self._table.search(request.vector, vector_column_name="vector").distance_type(
-                    "cosine"
-                )
+                nearest = self._table.search(request.vector, vector_column_name="vector").distance_type("cosine")
                 self._collect(nearest, where, request.limit, found)
         return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
 
@@ -122,16 +120,14 @@ class LanceIndex:
             with warnings.catch_warnings():
                 # It warns that readers of older versions will fail; readers here always read the newest.
                 warnings.simplefilter("ignore", UserWarning)
-                for _ in range(
-                    2
-                ):  # the first joins files, the second drops the versions that held them apart
+                for _ in range(2):  # the first joins files, the second drops the versions that held them apart
                     self._table.optimize(cleanup_older_than=timedelta(0))
             self._deleted = False
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _schema(self) -> Any:
+    def _schema(self) -> Untyped:
         pa = self._arrow
         kinds = {**dict.fromkeys(_INTEGERS, pa.int64()), **dict.fromkeys(_FLOATS, pa.float64())}
         fields = [pa.field(name, kinds.get(name, pa.string())) for name in (*ROW_FIELDS, "terms")]
@@ -139,11 +135,9 @@ class LanceIndex:
             fields.append(pa.field("vector", pa.list_(pa.float32(), self._dimensions)))
         return pa.schema(fields)
 
-    def _encode(self, rows: Sequence[IndexRow]) -> Any:
+    def _encode(self, rows: Sequence[IndexRow]) -> Untyped:
         pa = self._arrow
-        columns: dict[str, Any] = {
-            name: [storable(getattr(row, name)) for row in rows] for name in ROW_FIELDS
-        }
+        columns: dict[str, Any] = {name: [storable(getattr(row, name)) for row in rows] for name in ROW_FIELDS}
         columns["terms"] = [" ".join(terms(row.search_text)) for row in rows]
         if self._dimensions:
             zero = np.zeros(self._dimensions, dtype=np.float32)
@@ -152,10 +146,8 @@ class LanceIndex:
             columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, self._dimensions)
         return pa.table(columns, schema=self._schema())
 
-    def _merge(self, table: Any) -> None:
-        self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all().execute(
-            table
-        )
+    def _merge(self, table: Untyped) -> None:
+        self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all().execute(table)
 
     def _index_words(self) -> None:
         config = self._lance.index.FTS(
@@ -179,13 +171,13 @@ class LanceIndex:
         if self._table.count_rows("chunk_id != ''") + len(rows) - known > self._max_rows:
             raise IndexFull
 
-    def _collect(self, query: Any, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
+    def _collect(self, query: Untyped, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
         columns = [*ROW_FIELDS, *(["vector"] if self._dimensions else [])]
         score = "_score" if query.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
         table = query.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
         vectors = None
         if self._dimensions:
-            flat = table["vector"].combine_chunks().flatten() if table.num_rows else []
+            flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
             vectors = np.asarray(flat, dtype=np.float32).reshape(-1, self._dimensions)
             table = table.drop_columns(["vector"])
         for i, fields in enumerate(table.to_pylist()):
@@ -195,7 +187,7 @@ class LanceIndex:
                 known["vector"] = vectors[i]
 
 
-def _candidate(fields: dict[str, Any], vector: Any) -> Candidate:
+def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
     bm25 = fields.pop("_score", None)
     fields.pop("_distance", None)
     own = fields.get("vector")
@@ -209,17 +201,18 @@ def _marker(dimensions: int) -> IndexRow:
 
 
 @contextmanager
-def _store_errors() -> Iterator[None]:
-    full = False
+def _store_errors() -> Generator[None]:
+    failed = full = False
     try:
         yield
-        return
     except (IndexFull, IndexUnavailable):
         raise
     except (RuntimeError, ValueError, OSError) as error:
         # The store's messages may quote the filter or the row: only what kind of failure it was leaves this
         # block.
-        full = "no space left" in str(error).lower() or "file too large" in str(error).lower()
+        message = str(error).lower()
+        failed, full = True, "no space left" in message or "file too large" in message
     if full:
         raise IndexFull
-    raise IndexUnavailable
+    if failed:
+        raise IndexUnavailable

@@ -1,4 +1,4 @@
-"""The exact index in memory: every vector compared, every word scored. For small corpora, and as the others' measure."""
+"""The exact index in memory: every vector compared, every word scored. The measure of the other engines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class MemoryIndex:
-    """Rows in a dictionary; the word index and the vector matrix are rebuilt at the first search after a change."""
+    """Rows in a dictionary; the structures that searches read are rebuilt at the first search after a change."""
 
     name = "memory"
 
@@ -140,7 +140,9 @@ class _Built:
             self._matrix = np.stack(vectors)
 
     def bm25(self, query: list[str], mask: NDArray[np.bool_]) -> NDArray[np.float32] | None:
-        known = [term for term in query if self._bm25 is not None and term in self._bm25.vocab_dict]
+        if self._bm25 is None:
+            return None
+        known = [term for term in query if term in self._bm25.vocab_dict]
         if not known:
             return None
         return self._bm25.get_scores(known, weight_mask=mask.astype(np.float32))

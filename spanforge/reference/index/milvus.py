@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import IndexFull, IndexUnavailable
 from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import MILVUS, expression
-from spanforge.reference.lexical import B, K1, terms
+from spanforge.reference.lexical import K1, B, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from spanforge.reference.index.base import SearchRequest, Selection
 
@@ -157,14 +157,14 @@ class MilvusIndex:
             self._collection, schema=schema, index_params=indexes, consistency_level="Strong"
         )
 
-    def _encode(self, row: IndexRow) -> dict[str, Any]:
-        fields = {name: storable(getattr(row, name)) for name in ROW_FIELDS}
+    def _encode(self, row: IndexRow) -> dict[str, object]:
+        fields: dict[str, object] = {name: storable(getattr(row, name)) for name in ROW_FIELDS}
         fields["terms"] = " ".join(terms(row.search_text))
         vector = np.zeros(self._dimensions, dtype=np.float32) if row.vector is None else row.vector
         fields["vector"] = [float(value) for value in vector]
         return fields
 
-    def _nearest(self, query: Any, field: str, where: str, limit: int) -> list[Any]:
+    def _nearest(self, query: Untyped, field: str, where: str, limit: int) -> list[Any]:
         columns = [*ROW_FIELDS, "vector"]
         found = self._client.search(
             self._collection, data=[query], anns_field=field, limit=limit, filter=where, output_fields=columns
@@ -184,7 +184,7 @@ class MilvusIndex:
             raise IndexFull
 
     @contextmanager
-    def _store_errors(self) -> Iterator[None]:
+    def _store_errors(self) -> Generator[None]:
         failed = False
         try:
             yield
@@ -195,11 +195,9 @@ class MilvusIndex:
             raise IndexUnavailable
 
 
-def _candidate(fields: dict[str, Any], vector: Any) -> Candidate:
+def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
     bm25 = fields.pop("_score", None)
     own = fields.pop("vector", None)
     row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS})  # pyright: ignore[reportArgumentType]
-    cosine = (
-        None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
-    )
+    cosine = None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
     return Candidate(row, bm25, cosine)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section, bounded
 from spanforge.reference.parsing.tabular import row_text
@@ -46,7 +46,7 @@ def _check_size(content: bytes) -> None:
         raise ParseError(f"The Word document unfolds to more than {_MAX_UNZIPPED} bytes; it is refused.")
 
 
-def _blocks(document: Any) -> Iterator[str]:
+def _blocks(document: Untyped) -> Iterator[str]:
     for block in document.iter_inner_content():
         if hasattr(block, "rows"):
             yield from _table(block)
@@ -65,7 +65,7 @@ def _blocks(document: Any) -> Iterator[str]:
             yield text
 
 
-def _table(table: Any) -> Iterator[str]:
+def _table(table: Untyped) -> Iterator[str]:
     rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in table.rows]
     if len(rows) == 1:
         yield " ".join(rows[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section, bounded, decode
 
@@ -40,7 +40,7 @@ def _main_text(page: str) -> str | None:
     return result
 
 
-def _visible_text(parser: Any) -> str:
+def _visible_text(parser: Untyped) -> str:
     for node in parser.css(_UNSEEN):
         node.decompose()
     body = parser.body

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.base import ParsedDocument, Section, bounded
 
@@ -37,7 +37,7 @@ def parse_pdf(content: bytes) -> ParsedDocument:
     raise ParseError(reason)
 
 
-def _pages(document: Any) -> Iterator[Section]:
+def _pages(document: Untyped) -> Iterator[Section]:
     for number in range(len(document)):
         page = document[number]
         text_page = page.get_textpage()
@@ -47,9 +47,7 @@ def _pages(document: Any) -> Iterator[Section]:
             text_page.close()
             page.close()
         # U+FFFE and U+0002 are PDFium's marks of a hyphen at a line end; joined, the word can be found again.
-        text = (
-            text.replace("\ufffe\r\n", "").replace("\x02\r\n", "").replace("\ufffe", "").replace("\x02", "")
-        )
+        text = text.replace("\ufffe\r\n", "").replace("\x02\r\n", "").replace("\ufffe", "").replace("\x02", "")
         yield Section(text.replace("\r\n", "\n").replace("\x00", ""), "text", page=number + 1)
 
 

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.base import ParsedDocument, Section, bounded, decode
@@ -45,16 +45,14 @@ def row_text(head: Sequence[str], row: Sequence[str]) -> str:
     """Return a row as one line, "column: value; column: value", empty cells left out."""
     names = [*head, *("" for _ in range(len(row) - len(head)))]
     cells = zip(names, row, strict=False)
-    return "; ".join(
-        f"{name.strip()}: {value}" if name.strip() else value for name, value in cells if value.strip()
-    )
+    return "; ".join(f"{name.strip()}: {value}" if name.strip() else value for name, value in cells if value.strip())
 
 
 def _parse_delimited(content: bytes, delimiter: str, media_type: str) -> ParsedDocument:
     text = decode(content)
     with suppress(csv.Error):
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=_sniffed(text, delimiter))
-        head = next(rows, [])
+        head: list[str] = next(rows, [])
         lines = (row_text(head, [" ".join(cell.split()) for cell in row]) for row in rows)
         return bounded(_sections(lines), media_type)
     raise ParseError(f"The table is damaged, or a cell is longer than {csv.field_size_limit()} characters.")
@@ -66,7 +64,8 @@ def _sniffed(text: str, delimiter: str) -> str:
 
 
 def _sections(lines: Iterator[str]) -> Iterator[Section]:
-    page, block = 1, []
+    page = 1
+    block: list[str] = []
     for line in lines:
         if not line:
             continue
@@ -83,7 +82,7 @@ def _json_lines(text: str) -> Iterator[str]:
         if not line.strip():
             continue
         damaged = False
-        value: Any = None
+        value: object = None
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -93,14 +92,13 @@ def _json_lines(text: str) -> Iterator[str]:
         yield _flat(value)
 
 
-def _flat(value: Any) -> str:
+def _flat(value: object) -> str:
     if isinstance(value, dict):
-        return "; ".join(
-            f"{key}: {_scalar(item)}" for key, item in value.items() if item not in (None, "", [], {})
-        )
+        fields = cast("dict[str, object]", value)
+        return "; ".join(f"{key}: {_scalar(item)}" for key, item in fields.items() if item not in (None, "", [], {}))
     return _scalar(value)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split())
