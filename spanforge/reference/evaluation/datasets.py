@@ -1,0 +1,180 @@
+"""Readers of the two test-set formats: BEIR folders for retrieval, JSON lines for grounding."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spanforge.reference.evaluation.errors import DatasetError
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalDataset:
+    """Documents, queries and judgements.
+
+    Attributes:
+        name: Name of the folder.
+        corpus: Document id → text, the title in front where there is one.
+        queries: Query id → text; only queries with at least one relevant document.
+        qrels: Query id → document id → grade; 0 is not relevant, larger is better.
+    """
+
+    name: str
+    corpus: Mapping[str, str] = field(repr=False)
+    queries: Mapping[str, str] = field(repr=False)
+    qrels: Mapping[str, Mapping[str, int]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingPair:
+    """A claim, the texts it should rest on, and whether people found it supported."""
+
+    pair_id: str
+    subset: str
+    question: str = field(repr=False)
+    claim: str = field(repr=False)
+    contexts: tuple[str, ...] = field(repr=False)
+    supported: bool
+
+
+def read_retrieval(folder: str | Path) -> RetrievalDataset:
+    """Read a folder in BEIR layout.
+
+    Args:
+        folder: Holds ``corpus.jsonl``, ``queries.jsonl`` (each may end in ``.gz``) and ``qrels.tsv`` or
+            ``qrels/test.tsv`` with a header line.
+
+    Returns:
+        The test set, reduced to the queries that have a relevant document.
+
+    Raises:
+        DatasetError: A file is missing or a line is malformed, or a judgement names an unknown query or document.
+    """
+    root = Path(folder)
+    corpus = dict(_texts(_find(root, "corpus.jsonl", "corpus.jsonl.gz")))
+    queries = dict(_texts(_find(root, "queries.jsonl", "queries.jsonl.gz")))
+    judgements = _find(root, "qrels.tsv", "qrels/test.tsv", "qrels.tsv.gz")
+    qrels: dict[str, dict[str, int]] = {}
+    for line, row in _lines(judgements):
+        parts = row.split("\t")
+        if line == 1 and parts[-1].strip() == "score":
+            continue
+        if len(parts) != 3:
+            raise DatasetError(judgements, "needs three tab-separated columns", line=line)
+        query, document, score = (part.strip() for part in parts)
+        if query not in queries:
+            raise DatasetError(judgements, "is not in the queries", line=line, field="query-id")
+        if document not in corpus:
+            raise DatasetError(judgements, "is not in the corpus", line=line, field="corpus-id")
+        if not score.isdecimal():
+            raise DatasetError(judgements, "must be a whole number from 0", line=line, field="score")
+        qrels.setdefault(query, {})[document] = int(score)
+    judged = {query: text for query, text in queries.items() if any(qrels.get(query, {}).values())}
+    if not judged:
+        raise DatasetError(root, "no query has a relevant document")
+    return RetrievalDataset(root.name, corpus, judged, qrels)
+
+
+def read_grounding(path: str | Path) -> list[GroundingPair]:
+    """Read claims with their contexts.
+
+    Args:
+        path: A ``.jsonl`` or ``.jsonl.gz`` file; each line an object with ``claim`` (text), ``contexts`` (list of
+            texts) and ``supported`` (0 or 1), and optionally ``id``, ``subset`` and ``question``.
+
+    Returns:
+        The pairs in the order of the file.
+
+    Raises:
+        DatasetError: The file is missing or empty, or a line is malformed.
+    """
+    file = Path(path)
+    pairs = [_pair(file, line, row) for line, row in _objects(file)]
+    if not pairs:
+        raise DatasetError(file, "has no lines")
+    return pairs
+
+
+def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
+    contexts = row.get("contexts")
+    if not isinstance(contexts, list) or not all(isinstance(context, str) for context in contexts):
+        raise DatasetError(file, "must be a list of texts", line=line, field="contexts")
+    supported = row.get("supported")
+    if supported not in (0, 1):
+        raise DatasetError(file, "must be 0 or 1", line=line, field="supported")
+    return GroundingPair(
+        pair_id=_text(file, line, row, "id", default=str(line)),
+        subset=_text(file, line, row, "subset", default=""),
+        question=_text(file, line, row, "question", default=""),
+        claim=_text(file, line, row, "claim"),
+        contexts=tuple(contexts),
+        supported=bool(supported),
+    )
+
+
+def _texts(file: Path) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for line, row in _objects(file):
+        identifier = _text(file, line, row, "_id")
+        if identifier in seen:
+            raise DatasetError(file, "occurs twice", line=line, field="_id")
+        seen.add(identifier)
+        title = _text(file, line, row, "title", default="")
+        text = _text(file, line, row, "text")
+        yield identifier, f"{title}\n{text}" if title else text
+
+
+def _text(file: Path, line: int, row: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = row.get(name, default)
+    if not isinstance(value, str):
+        raise DatasetError(file, "must be a text", line=line, field=name)
+    return value
+
+
+def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in _lines(file):
+        row = _parse(text)
+        if not isinstance(row, dict):
+            raise DatasetError(file, "is not a JSON object", line=line)
+        yield line, row
+
+
+def _parse(text: str) -> Any:
+    """Return the JSON value, or None: the decoder's own error would carry the text along."""
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+
+
+def _find(root: Path, *names: str) -> Path:
+    for name in names:
+        if (root / name).is_file():
+            return root / name
+    raise DatasetError(root, f"has no {names[0]}")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines that are not blank."""
+    problem = ""
+    number = 0
+    try:
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\n")
+    except FileNotFoundError:
+        problem = "does not exist"
+    except UnicodeDecodeError:
+        problem = "is not UTF-8"
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        problem = "is not a whole gzip file"
+    except OSError as error:
+        problem = f"cannot be read ({type(error).__name__})"
+    if problem:
+        raise DatasetError(file, problem, line=number + 1 if number else None)

@@ -1,0 +1,221 @@
+"""Explicit detectors of contradiction between a claim sentence and the sentence that speaks about it.
+
+Each detector answers one question about an alignment and names what it found; none looks at the rest of the contexts.
+They are deliberately narrow: a detector that stays silent costs little, one that cries wolf makes a good answer look
+false.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from spanforge.reference.grounding.alignment import Alignment
+from spanforge.reference.grounding.contexts import Sentence
+from spanforge.reference.grounding.lexicon import ALIKE, NEGATIONS, OPPOSITES
+from spanforge.reference.grounding.names import is_name
+from spanforge.reference.grounding.quantities import Quantity, same_amount
+
+ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
+CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = ("negation", "opposite", "number", "unit", "date", "name", "roles")
+
+_SCOPE: Final = 5
+"""Content words after a negation that it can deny."""
+
+_NEAR: Final = 5
+"""Tokens within which two words belong to the same statement."""
+
+_DATE_KINDS: Final = frozenset({"year", "month", "day", "weekday", "clock"})
+_CLAUSE_ENDS: Final = frozenset({*",;:()", "but", "although", "though", "however", "whereas", "while", "because", "yet", "except"})
+_EMPHASIS: Final = frozenset({"only", "just", "merely"})
+_AUXILIARIES: Final = frozenset({"was", "were", "is", "are", "been", "being", "be"})
+_NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "non", "dis")
+_MIN_PREFIXED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One contradiction found, by kind; ``strength`` in (0, 1] is how much of the statement it turns over."""
+
+    kind: ConflictKind
+    strength: float = 1.0
+
+
+def is_negation(sentence: Sentence, index: int) -> bool:
+    """Tell whether a token denies what follows it; "not only" and "No. 2" do not."""
+    if sentence.tokens[index].lower().replace("’", "'") not in NEGATIONS:
+        return False
+    following = sentence.tokens[index + 1].lower() if index + 1 < len(sentence.tokens) else ""
+    return following not in _EMPHASIS and not following[:1].isdigit()
+
+
+def denies(sentence: Sentence) -> bool:
+    """Tell whether a sentence has a negation anywhere."""
+    return any(is_negation(sentence, index) for index in range(len(sentence.tokens)))
+
+
+def denied(sentence: Sentence) -> dict[int, bool]:
+    """Map each content token's index to whether an odd number of negations has it in scope."""
+    result: dict[int, bool] = {}
+    remaining = 0
+    state = False
+    for index, token in enumerate(sentence.tokens):
+        if token.lower() in _CLAUSE_ENDS:
+            remaining, state = 0, False
+        elif is_negation(sentence, index):
+            state = not state if remaining else True
+            remaining = _SCOPE
+        elif sentence.stems[index]:
+            result[index] = state and remaining > 0
+            remaining = max(0, remaining - 1)
+    return result
+
+
+def conflicts(alignment: Alignment, rarity: Callable[[str], float]) -> list[Conflict]:
+    """Run all detectors on one alignment.
+
+    Args:
+        alignment: A claim sentence beside its evidence.
+        rarity: Rarity of a stem, by which names at the start of a sentence are told from ordinary words.
+
+    Returns:
+        The conflicts found, at most one of each kind, in the order of ``CONFLICT_KINDS``.
+    """
+    negation, opposite = _polarity(alignment)
+    kinds = _amounts(alignment)
+    if _names(alignment, rarity):
+        kinds.add("name")
+    if _roles(alignment, rarity):
+        kinds.add("roles")
+    strengths = {"negation": negation, "opposite": opposite} | dict.fromkeys(kinds, 1.0)
+    return [Conflict(kind, strengths[kind]) for kind in CONFLICT_KINDS if strengths.get(kind)]
+
+
+def _polarity(alignment: Alignment) -> tuple[float, float]:
+    """Return how strongly a negation and an opposite turn the statement over; two turns cancel out."""
+    claim, evidence = alignment.claim, alignment.evidence
+    claim_denied, evidence_denied = denied(claim), denied(evidence)
+    differing = sum(
+        claim_denied.get(index, False) != evidence_denied.get(place, False)
+        for index, place in alignment.matched.items()
+    )
+    negation = min(1.0, 2 * differing / len(alignment.matched)) if alignment.matched else 0.0
+    opposite = 0.0
+    for index, word in enumerate(claim.stems):
+        if not word or index in alignment.matched:
+            continue
+        place = _opposite_place(alignment, index, word)
+        if place is None:
+            continue
+        if claim_denied.get(index, False) == evidence_denied.get(place, False):
+            opposite = 1.0
+        else:
+            negation = 0.0
+    return negation, opposite
+
+
+def _opposite_place(alignment: Alignment, index: int, word: str) -> int | None:
+    """Find an opposite of the claim's word that is said about the same neighbours."""
+    places = alignment.evidence.places
+    if any(alike in places for alike in ALIKE.get(word, ())):
+        return None
+    for other in (*OPPOSITES.get(word, ()), *_by_prefix(word)):
+        place = places.get(other)
+        if place is None or other in alignment.claim.content:
+            continue
+        for near, matched in alignment.matched.items():
+            if abs(near - index) <= _NEAR and abs(matched - place) <= _NEAR:
+                return place
+    return None
+
+
+def _by_prefix(word: str) -> list[str]:
+    """Opposites by word formation: "reliable" and "unreliable"."""
+    if len(word) < _MIN_PREFIXED:
+        return []
+    shorn = [word[len(p) :] for p in _NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) >= _MIN_PREFIXED]
+    return shorn + [prefix + word for prefix in _NEGATIVE_PREFIXES]
+
+
+def _amounts(alignment: Alignment) -> set[ConflictKind]:
+    kinds: set[ConflictKind] = set()
+    claimed_amounts, found = alignment.claim.amounts, alignment.evidence.amounts
+    if not claimed_amounts or not found:
+        return kinds
+    rivals = [other for other in found if not any(same_amount(mine, other) for mine in claimed_amounts)]
+    for claimed in claimed_amounts:
+        if any(same_amount(claimed, other) for other in found):
+            continue
+        if claimed.kind in _DATE_KINDS:
+            if any(other.kind == claimed.kind for other in rivals):
+                kinds.add("date")
+        elif any(other.written == claimed.written and other.kind != claimed.kind for other in rivals):
+            kinds.add("unit")
+        elif any(_measure_the_same(claimed, other) for other in rivals):
+            same_digits = any(other.written == claimed.written for other in rivals)
+            kinds.add("unit" if same_digits else "number")
+    return kinds
+
+
+def _measure_the_same(claimed: Quantity, other: Quantity) -> bool:
+    """Tell whether two unequal amounts measure the same thing."""
+    if claimed.kind != other.kind:
+        return False
+    return claimed.kind != "number" or bool(claimed.nouns & other.nouns)
+
+
+def _names(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
+    """A name of the claim whose place in the evidence is taken by another name."""
+    claim, evidence = alignment.claim, alignment.evidence
+    for swap in alignment.substitutions:
+        named = [index for index in swap.claimed if is_name(claim, index, rarity)]
+        instead = [place for place in swap.found if is_name(evidence, place, rarity)]
+        missing = any(claim.stems[index] not in evidence.content for index in named)
+        if missing and any(evidence.stems[place] not in claim.content for place in instead):
+            return True
+    return False
+
+
+def _roles(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
+    """Two names that change places around the same words, without a change of voice that explains it."""
+    claim, evidence = alignment.claim, alignment.evidence
+    names: list[tuple[int, int]] = []
+    seen: set[str] = set()
+    for index, place in alignment.matched.items():
+        if claim.stems[index] not in seen and is_name(claim, index, rarity):
+            seen.add(claim.stems[index])
+            names.append((index, place))
+    return any(
+        _exchanged(alignment, claimed, found)
+        for claimed, found in (zip(*pair, strict=True) for pair in itertools.pairwise(names))
+    )
+
+
+def _exchanged(alignment: Alignment, claimed: tuple[int, int], found: tuple[int, int]) -> bool:
+    (first, last), (first_place, last_place) = claimed, found
+    if _swapped_prepositions(alignment, claimed, found):
+        return True
+    if first_place <= last_place:
+        return False
+    inside = (place for index, place in alignment.matched.items() if first < index < last)
+    kept = any(last_place < place < first_place for place in inside)
+    claim_passive = _is_passive(alignment.claim, first, last)
+    return kept and claim_passive == _is_passive(alignment.evidence, last_place, first_place)
+
+
+def _swapped_prepositions(alignment: Alignment, claimed: tuple[int, int], found: tuple[int, int]) -> bool:
+    """"from A to B" beside "from B to A"."""
+    here = [_word_before(alignment.claim, index) for index in claimed]
+    there = [_word_before(alignment.evidence, index) for index in found]
+    return here == there[::-1] and here[0] != here[1] and {"from", "to"} == set(here)
+
+
+def _word_before(sentence: Sentence, index: int) -> str:
+    return sentence.tokens[index - 1].lower() if index else ""
+
+
+def _is_passive(sentence: Sentence, start: int, end: int) -> bool:
+    words = [token.lower() for token in sentence.tokens[start : end + 1]]
+    return "by" in words and any(word in _AUXILIARIES for word in words)

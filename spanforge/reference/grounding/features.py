@@ -1,0 +1,175 @@
+"""The named features by which a claim is judged against its contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from spanforge.reference.grounding.alignment import Alignment, align
+from spanforge.reference.grounding.contexts import PreparedContexts, Sentence, beginning
+from spanforge.reference.grounding.contradiction import Conflict, conflicts, denies
+from spanforge.reference.grounding.lexicon import ALIKE
+from spanforge.reference.grounding.names import is_name
+from spanforge.reference.grounding.quantities import may_be_same
+from spanforge.reference.grounding.weights import WordWeights
+
+MAX_UNITS: Final = 32
+"""Sentences of one claim that are judged; a claim is meant to be one sentence, and the rest would only cost time."""
+
+_CONFLICT_COST: Final = 0.12
+"""Recall by which another sentence may be worse and still be preferred as evidence because it does not conflict."""
+
+_ALIGNED_FROM: Final = 0.3
+"""Recall below which two sentences hardly speak about the same thing, so that a conflict means nothing."""
+
+
+_MIN_DERIVED: Final = 4
+_MIN_ACRONYM: Final = 3
+"""Two letters are the initials of some two words in any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature's name, the sign its weight may have, and what it measures."""
+
+    name: str
+    sign: int
+    meaning: str
+
+
+FEATURES: Final[tuple[Feature, ...]] = (
+    Feature("recall", 1, "word weight of the claim found in the evidence sentence and its two neighbours"),
+    Feature("trigrams", 1, "share of the claim's runs of three words that some candidate sentence has"),
+    Feature("number_missing", -1, "1 if a number, date or measure of the claim is nowhere in the contexts"),
+    Feature("name_missing", -1, "1 if a name of the claim is nowhere in the contexts"),
+    Feature("negation_unmatched", -1, "1 if the claim denies something and nothing near the evidence does"),
+    Feature("negation", -1, "the same words are denied on one side only"),
+    Feature("opposite", -1, "the evidence has an antonym where the claim has its word"),
+    Feature("number", -1, "the evidence gives another number for the same thing"),
+    Feature("unit", -1, "the evidence gives the same number in another unit"),
+    Feature("date", -1, "the evidence gives another year, month, day or time"),
+    Feature("name", -1, "another name stands in the evidence where the claim has its name"),
+    Feature("roles", -1, "two names have changed places"),
+)
+FEATURE_NAMES: Final = tuple(feature.name for feature in FEATURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of a claim before the model weighs it.
+
+    Attributes:
+        features: Value of each feature of ``FEATURES``, each in [0, 1].
+        evidence: Index of the sentence that decides the claim, or None if no sentence shares a word with it.
+        conflicts: Conflicts between the claim's weakest sentence and its evidence.
+    """
+
+    features: Mapping[str, float]
+    evidence: int | None
+    conflicts: tuple[Conflict, ...] = field(default=())
+
+
+def examine(units: Sequence[Sentence], contexts: PreparedContexts, weights: WordWeights) -> Examined:
+    """Compute the features of a claim.
+
+    A claim of several sentences has the mean of their overlaps and the worst of their faults, for one false sentence
+    makes the whole false.
+
+    Args:
+        units: The claim's sentences.
+        contexts: The prepared contexts.
+        weights: The word weights.
+
+    Returns:
+        Features, evidence and conflicts; without any content word all features are 0.
+    """
+    judged = [_examine_unit(unit, contexts, weights) for unit in units[:MAX_UNITS] if unit.content]
+    if not judged:
+        return Examined(dict.fromkeys(FEATURE_NAMES, 0.0), None)
+    features: dict[str, float] = {}
+    for feature in FEATURES:
+        values = [unit.features[feature.name] for unit in judged]
+        features[feature.name] = sum(values) / len(values) if feature.sign > 0 else max(values)
+    weakest = min(judged, key=lambda unit: unit.features["recall"] - len(unit.conflicts))
+    return Examined(features, weakest.evidence, weakest.conflicts)
+
+
+def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> Examined:
+    alignments = align(unit, contexts, weights)
+    features = dict.fromkeys(FEATURE_NAMES, 0.0)
+    features["number_missing"] = float(_number_missing(unit, contexts))
+    features["name_missing"] = float(_name_missing(unit, contexts, weights))
+    if not alignments:
+        return Examined(features, None)
+    found = [conflicts(alignment, weights.rarity) for alignment in alignments]
+    best = max(
+        range(len(alignments)),
+        key=lambda rank: (alignments[rank].rank - _CONFLICT_COST * len(found[rank]), -rank),
+    )
+    evidence = alignments[best]
+    aligned = max(0.0, (evidence.recall - _ALIGNED_FROM) / (1 - _ALIGNED_FROM))
+    for conflict in found[best]:
+        features[conflict.kind] = conflict.strength * aligned
+    features["recall"] = max(recall_around(unit, contexts, alignment.number, weights) for alignment in alignments)
+    features["trigrams"] = _trigrams(unit, [alignment.evidence for alignment in alignments])
+    features["negation_unmatched"] = float(_negation_unmatched(unit, contexts, alignments[0].number))
+    return Examined(features, evidence.number, tuple(found[best]) if aligned else ())
+
+
+def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
+    amounts = [amount for amount in unit.amounts if not amount.is_small_word]
+    if not amounts:
+        return False
+    known = contexts.amounts
+    return any(not any(may_be_same(claimed, other) for other in known) for claimed in amounts)
+
+
+def _name_missing(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> bool:
+    return any(
+        bool(word) and not name_is_known(word, unit.tokens[index], unit, contexts) and is_name(unit, index, weights.rarity)
+        for index, word in enumerate(unit.stems)
+    )
+
+
+def name_is_known(word: str, token: str, unit: Sentence, contexts: PreparedContexts) -> bool:
+    """Tell whether the contexts have a name, a word derived from it, or what it abbreviates."""
+    if word in contexts.postings or any(other in contexts.postings for other in ALIKE.get(word, ())):
+        return True
+    if word.isalpha() and len(word) >= _MIN_DERIVED and beginning(word) in contexts.beginnings:
+        return True
+    letters = token.removesuffix("s").lower()
+    if not token[:2].isupper():
+        return False
+    return letters in unit.initials or (len(letters) >= _MIN_ACRONYM and contexts.mentions_acronym(letters))
+
+
+def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weights: WordWeights) -> float:
+    nearby = [sentence.content for sentence in contexts.around(number)]
+    total = found = 0.0
+    for word in unit.words:
+        weight = weights(word)
+        total += weight
+        alike = ALIKE.get(word, ())
+        if any(word in content or not content.isdisjoint(alike) for content in nearby):
+            found += weight
+    return found / total
+
+
+def _negation_unmatched(unit: Sentence, contexts: PreparedContexts, number: int) -> bool:
+    return denies(unit) and not any(denies(sentence) for sentence in contexts.around(number))
+
+
+def _trigrams(unit: Sentence, evidence: Iterable[Sentence]) -> float:
+    mine = _runs_of_three(unit)
+    if not mine:
+        return 0.0
+    theirs: set[tuple[str, str, str]] = set()
+    for sentence in evidence:
+        theirs.update(_runs_of_three(sentence))
+    return sum(run in theirs for run in mine) / len(mine)
+
+
+def _runs_of_three(sentence: Sentence) -> list[tuple[str, str, str]]:
+    words = [token.lower() for token in sentence.tokens if token[0].isalnum()]
+    return list(zip(words, words[1:], words[2:], strict=False))

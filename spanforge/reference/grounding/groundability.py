@@ -1,0 +1,65 @@
+"""The check before the answer: can these contexts answer the question at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from spanforge.reference.grounding.alignment import align
+from spanforge.reference.grounding.contexts import PreparedContexts, Sentence
+from spanforge.reference.grounding.features import name_is_known, recall_around
+from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS
+from spanforge.reference.grounding.model import default_model
+from spanforge.reference.grounding.names import is_name
+
+_NAME_MISSING: Final = 0.5
+"""What remains of the score when the contexts nowhere mention a name the question asks about."""
+
+_MAX_QUESTION_CHARS: Final = 4_096
+
+
+class Groundability(NamedTuple):
+    """Whether contexts can answer a question.
+
+    Attributes:
+        score: Share of the question's word weight that one passage has, in [0, 1], halved when a name is missing.
+        relevance: For each context the share that its best passage has, in [0, 1].
+        gaps: The question's words, as written, that no context has.
+    """
+
+    score: float
+    relevance: list[float]
+    gaps: list[str]
+
+
+def groundability(question: str, contexts: Sequence[str]) -> Groundability:
+    """Estimate whether contexts can support an answer, before one is generated.
+
+    Args:
+        question: The question.
+        contexts: The retrieved texts.
+
+    Returns:
+        Score, relevance of each context, and gaps. A question without any content word scores 0.
+    """
+    weights = default_model().words
+    asked = Sentence(question[:_MAX_QUESTION_CHARS], 0)
+    prepared = PreparedContexts.of(contexts)
+    relevance = [0.0] * len(contexts)
+    if not asked.words:
+        return Groundability(0.0, relevance, [])
+    for index, context in enumerate(contexts):
+        single = PreparedContexts.of([context])
+        nearest = align(asked, single, weights)
+        relevance[index] = max((recall_around(asked, single, one.number, weights) for one in nearest), default=0.0)
+    gaps: dict[str, str] = {}
+    name_missing = False
+    for index, word in enumerate(asked.stems):
+        known = not word or word in prepared.postings or any(other in prepared.postings for other in ALIKE.get(word, ()))
+        if known or word in FRAME_WORDS:
+            continue
+        gaps.setdefault(word, asked.tokens[index])
+        if is_name(asked, index, weights.rarity) and not name_is_known(word, asked.tokens[index], asked, prepared):
+            name_missing = True
+    best = max(relevance, default=0.0)
+    return Groundability(best * _NAME_MISSING if name_missing else best, relevance, list(gaps.values()))

@@ -1,0 +1,310 @@
+"""Numbers, units, dates and times of a sentence, brought to comparable values.
+
+"1 km" equals "1,000 metres", "$5bn" equals "5 billion dollars", "2021-03-05" gives the same year, month and day as
+"5 March 2021". Percentages, plain numbers, years and each physical dimension are kinds of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from spanforge.reference.grounding.lexicon import (
+    APPROXIMATIONS,
+    FUNCTION_WORDS,
+    MONTHS,
+    MULTIPLIERS,
+    NUMBER_WORDS,
+    ORDINAL_WORDS,
+    UNITS,
+    WEEKDAYS,
+)
+from spanforge.reference.grounding.stems import stem
+
+_PIECE: Final = re.compile(
+    r"(?P<iso>\d{4}-\d{2}-\d{2})(?!\d)|(?P<clock>\d{1,2}:\d{2})(?::\d{2})?(?!\d)"
+    r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<sign>[$€£¥₹%])"
+)
+_GLUED: Final = re.compile(r"[^\W\d_]-?$|\w/$|[+]$")
+"""A letter, a letter and a hyphen, or a slash right before a digit: part of a name such as UCP1, COVID-19 or OCT3/4."""
+
+_NUMBERS_AS_WORDS: Final = frozenset(NUMBER_WORDS) - {"once"}
+_DAYS_ALSO_WORDS: Final = frozenset({"sun", "sat", "wed", "mon"})
+_MONTHS_ALSO_WORDS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "jul", "oct", "nov", "apr"})
+_HINT: Final = re.compile(
+    r"\d|\b(?:" + "|".join(sorted({*_NUMBERS_AS_WORDS, *ORDINAL_WORDS, *MONTHS, *WEEKDAYS} - {"may", "march", "sat", "sun"})) + r")\b",
+    re.IGNORECASE,
+)
+_FIRST_YEAR, _LAST_YEAR = 1400, 2100
+_EXACT: Final = 1e-9
+_ROUNDED: Final = 0.01
+_APPROXIMATE: Final = 0.1
+_SMALL: Final = 2
+_MAX_DIGITS: Final = 18
+"""Longer digit strings are identifiers, not amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One amount, date part or time of a sentence.
+
+    Attributes:
+        kind: ``number``, ``percent``, ``ordinal``, ``year``, ``month``, ``day``, ``weekday``, ``clock`` (minutes after
+            midnight), or a dimension of ``lexicon.UNITS``.
+        value: The value in the kind's base unit.
+        written: The number as written, before units and factors.
+        nouns: Stems of the words right after it ("patient" in "12 patients").
+        approximate: Whether the text itself loosens it ("about").
+        spelled: Whether the number is written in words.
+    """
+
+    kind: str
+    value: float
+    written: float
+    nouns: frozenset[str] = frozenset()
+    approximate: bool = False
+    spelled: bool = False
+
+    @property
+    def is_small_word(self) -> bool:
+        """Whether it is a plain "two", "first" or "half", which texts say without counting anything."""
+        return self.spelled and self.kind in {"number", "ordinal"} and self.written <= _SMALL
+
+
+def same_amount(claimed: Quantity, found: Quantity) -> bool:
+    """Tell whether evidence carries the claimed amount, rounding and stated approximation allowed.
+
+    Args:
+        claimed: The amount in the claim.
+        found: An amount in the evidence.
+
+    Returns:
+        True if both are of one kind (or a share and its percentage) and equal within the claim's own precision.
+    """
+    left, right = claimed.value, found.value
+    if claimed.kind != found.kind:
+        if {claimed.kind, found.kind} == {"percent", "number"}:
+            left *= 100 if claimed.kind == "number" and claimed.value < 1 else 1
+            right *= 100 if found.kind == "number" and found.value < 1 else 1
+            if min(claimed.value, found.value) >= 1:
+                return False
+        elif {claimed.kind, found.kind} == {"ordinal", "day"}:
+            pass
+        elif {claimed.kind, found.kind} == {"year", "number"}:
+            return left == right
+        else:
+            return False
+    difference = abs(left - right) / max(abs(left), abs(right), _EXACT)
+    if difference <= _EXACT:
+        return True
+    if claimed.kind in {"year", "month", "day", "weekday", "ordinal", "clock"}:
+        return False
+    if claimed.approximate or found.approximate:
+        return difference <= _APPROXIMATE
+    return difference <= _ROUNDED and left == _rounded_like(right, left)
+
+
+def may_be_same(claimed: Quantity, found: Quantity) -> bool:
+    """Tell whether a text has the claimed amount at all, be its unit left out on one side ("at 7" for "7 pm").
+
+    Args:
+        claimed: The amount in the claim.
+        found: An amount anywhere in the contexts.
+
+    Returns:
+        True if both are the same amount, or carry the same number and one of them no unit.
+    """
+    if "number" in {claimed.kind, found.kind} and claimed.written == found.written:
+        return True
+    return same_amount(claimed, found)
+
+
+def _rounded_like(value: float, model: float) -> float:
+    """Return ``value`` rounded to the significant digits that ``model`` is written with."""
+    if not value or not model or not math.isfinite(value):
+        return value
+    digits = len(f"{abs(model):.12g}".replace(".", "").strip("0").split("e")[0]) or 1
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def quantities(sentence: str) -> tuple[Quantity, ...]:
+    """Find the amounts, dates and times of one sentence.
+
+    Args:
+        sentence: The sentence's text.
+
+    Returns:
+        The quantities in reading order; a lone "one" is left out because it is mostly a pronoun.
+    """
+    if not _HINT.search(sentence):
+        return ()
+    return _Scanner(sentence).run()
+
+
+class _Scanner:
+    """One pass over the pieces of a sentence; the index always points at the next unread piece."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        self._pieces = list(_PIECE.finditer(sentence))
+        self._words = [piece[0].lower() if piece["word"] else piece[0] for piece in self._pieces]
+        self._found: list[Quantity] = []
+
+    def run(self) -> tuple[Quantity, ...]:
+        index = 0
+        while index < len(self._pieces):
+            index = self._step(index)
+        return tuple(self._found)
+
+    def _step(self, index: int) -> int:
+        piece, word = self._pieces[index], self._words[index]
+        if piece["iso"]:
+            for kind, part in zip(("year", "month", "day"), word.split("-"), strict=True):
+                self._add(kind, float(part), index)
+            return index + 1
+        if piece["clock"]:
+            hours, minutes = piece["clock"].split(":")
+            return self._clock(int(hours) * 60 + int(minutes), index)
+        if piece["number"]:
+            return self._digits(index)
+        if word in MONTHS and (piece[0][0].isupper() and self._is_month(index)):
+            self._add("month", float(MONTHS[word]), index)
+        elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or piece[0].istitle()):
+            self._add("weekday", float(WEEKDAYS[word]), index)
+        elif word in ORDINAL_WORDS and word != "second":
+            self._add("ordinal", ORDINAL_WORDS[word], index, spelled=True)
+        elif word in _NUMBERS_AS_WORDS or (word in {"hundred", "thousand", "million", "billion"} and self._article(index)):
+            return self._spelled(index)
+        return index + 1
+
+    def _article(self, index: int) -> bool:
+        return index > 0 and self._words[index - 1] == "a"
+
+    def _is_month(self, index: int) -> bool:
+        """Words such as "May" are a month only beside a day, a year or a preposition."""
+        if self._words[index] not in _MONTHS_ALSO_WORDS:
+            return True
+        beside = self._words[max(0, index - 1) : index] + self._words[index + 1 : index + 2]
+        return any(word[0].isdigit() for word in beside) or beside[:1] in (["in"], ["since"], ["until"], ["by"], ["of"])
+
+    def _digits(self, index: int) -> int:
+        piece = self._pieces[index]
+        digits = piece[0].replace(",", "")
+        if _GLUED.search(self._sentence[max(0, piece.start() - 2) : piece.start()]) or len(digits) > _MAX_DIGITS:
+            return index + 1
+        value = float(digits)
+        glued = self._words[index + 1] if self._is_glued(index) else ""
+        if glued and glued[0].isalpha() and not self._is_suffix(glued):
+            return index + 2
+        if glued in {"st", "nd", "rd", "th"}:
+            is_day = self._month_beside(index, index + 1)
+            self._add("day" if is_day else "ordinal", value, index + 1)
+            return index + 2
+        if glued == "s" and value >= _FIRST_YEAR:
+            self._add("year", value, index + 1)
+            return index + 2
+        if self._next(index) in {"am", "pm"}:
+            return self._clock(int(value) * 60, index)
+        if digits.isdigit() and 1 <= value <= 31 and self._month_beside(index, index):
+            self._add("day", value, index)
+            return index + 1
+        is_year = digits.isdigit() and len(digits) == 4 and "," not in piece[0] and _FIRST_YEAR <= value <= _LAST_YEAR
+        return self._amount(index, index + 1, value, "year" if is_year else "number")
+
+    @staticmethod
+    def _is_suffix(word: str) -> bool:
+        """Tell a unit or ending glued to a number from the rest of a name ("3T3")."""
+        return word in UNITS or word in MULTIPLIERS or word in {"st", "nd", "rd", "th", "s", "am", "pm", "x"}
+
+    def _is_glued(self, index: int) -> bool:
+        return index + 1 < len(self._pieces) and self._pieces[index].end() == self._pieces[index + 1].start()
+
+    def _month_beside(self, first: int, last: int) -> bool:
+        around = [self._words[i] for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
+        if last + 2 < len(self._words) and self._words[last + 1] == "of":
+            around.append(self._words[last + 2])
+        return any(word in MONTHS for word in around)
+
+    def _next(self, index: int) -> str:
+        return self._words[index + 1] if index + 1 < len(self._words) else ""
+
+    def _clock(self, minutes: int, index: int) -> int:
+        half = self._next(index)
+        if half == "pm" and minutes < 720:
+            minutes += 720
+        elif half == "am" and minutes >= 720:
+            minutes -= 720
+        self._add("clock", float(minutes), index, written=minutes // 60 % 12 + minutes % 60 / 100)
+        return index + (2 if half in {"am", "pm"} else 1)
+
+    def _spelled(self, index: int) -> int:
+        """Read a number in words: "twenty-five", "three hundred", "a dozen"."""
+        word = self._words[index]
+        if word in MULTIPLIERS:
+            return self._amount(index, index, 1.0, "number")
+        value = NUMBER_WORDS[word]
+        after = index + 1
+        following = self._next(index)
+        if 20 <= value <= 90 and 1 <= NUMBER_WORDS.get(following, 0) <= 9:
+            value += NUMBER_WORDS[following]
+            after += 1
+        if word == "one" and self._words[after : after + 1] and self._words[after] not in {*MULTIPLIERS, *UNITS}:
+            return after
+        if word == "one" and after == len(self._words):
+            return after
+        return self._amount(index, after, value, "number", spelled=True)
+
+    def _amount(self, first: int, after: int, value: float, kind: str, *, spelled: bool = False) -> int:
+        """Finish an amount whose number ends before ``after``: multiplier, unit, currency before it."""
+        written = value
+        multiplied = False
+        while after < len(self._words) and self._words[after] in MULTIPLIERS and self._takes_multiplier(after):
+            value *= MULTIPLIERS[self._words[after]]
+            after += 1
+            multiplied = True
+        last = after - 1
+        unit = UNITS.get(self._words[after]) if after < len(self._words) else None
+        before = self._words[first - 1] if first else ""
+        if unit is None and before in "$€£¥₹" and before:
+            unit = UNITS[before]
+        elif unit is not None:
+            last = after
+        elif self._words[after : after + 2] == ["per", "cent"]:
+            unit, last = UNITS["%"], after + 1
+        if unit is not None and not (kind == "year" and unit[0] == "time"):
+            kind, value = unit[0], value * unit[1]
+        elif multiplied:
+            kind = "number"
+        self._add(kind, value, last, written=written, first=first, spelled=spelled)
+        return last + 1
+
+    def _takes_multiplier(self, index: int) -> bool:
+        """Single letters scale a number only when glued to it: "5m" but not "5 m"."""
+        if len(self._words[index]) > 1:
+            return True
+        return self._pieces[index - 1].end() == self._pieces[index].start()
+
+    def _add(
+        self,
+        kind: str,
+        value: float,
+        last: int,
+        *,
+        written: float | None = None,
+        first: int | None = None,
+        spelled: bool = False,
+    ) -> None:
+        nouns: list[str] = []
+        for word in self._words[last + 1 : last + 5]:
+            if word[0].isalpha() and word not in FUNCTION_WORDS:
+                nouns.append(stem(word))
+                if len(nouns) == 2:
+                    break
+        start = last if first is None else first
+        loosened = any(word in APPROXIMATIONS for word in self._words[max(0, start - 2) : start])
+        self._found.append(
+            Quantity(kind, value, value if written is None else written, frozenset(nouns), loosened, spelled)
+        )

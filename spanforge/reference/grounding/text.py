@@ -1,0 +1,85 @@
+"""Sentences and tokens: how the grounder reads text.
+
+Everything here is one pass over the text. A text without sentence marks (a transcript, another script, a table) is cut
+into pieces of bounded length, so that no later step meets a sentence of unbounded size.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_SENTENCE_CHARS: Final = 600
+"""Longer stretches without a sentence mark are cut at white space near this length."""
+
+_BOUNDARY: Final = re.compile(
+    r"(?<=[.!?])[\"'”’)\]]{0,3}(?:\[\d{1,3}\]){0,8}\s+"  # a sentence mark, closing quotes, citation marks, space
+    r"|(?<=[。！？])"
+    r"|\s*(?:\\n|\n)\s*"  # a line end; some corpora carry it escaped
+)
+_ABBREVIATION: Final = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|Mrs?|Ms|Drs?|Prof|St|vs|etc|e\.g|i\.e|al|Fig|No|Inc|Ltd|Co|Jr|Sr|Gen|Col|Lt|Sgt|Rev|"
+    r"approx|ca?|cf|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
+)
+_ABBREVIATION_REACH: Final = 10
+"""Characters looked back over for an abbreviation; the longest above is shorter."""
+
+TOKEN: Final = re.compile(
+    r"\d+(?:[.,:]\d+)+"  # 3.5  1,200  14:30
+    r"|(?:[A-Za-z]\.){2,}"  # U.S.
+    r"|[^\W\d_]+[-‐‑]\d[^\W_]*"  # COVID-19
+    r"|[^\W_]+(?:['’][^\W\d_]+)*"  # words, UCP1, don't
+    r"|[,;:()]"  # marks that end the reach of a negation
+)
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Cut a text into sentences.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Half-open character spans, in order, without surrounding white space, never empty, each at most
+        ``MAX_SENTENCE_CHARS`` long.
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for boundary in _BOUNDARY.finditer(text):
+        if boundary.end() <= start or not _ends_sentence(text, boundary):
+            continue
+        _append_bounded(text, start, boundary.start(), spans)
+        start = boundary.end()
+    _append_bounded(text, start, len(text), spans)
+    return spans
+
+
+def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
+    following = text[boundary.end() : boundary.end() + 1]
+    if "\n" in boundary[0] or "\\n" in boundary[0]:
+        # A line end inside a wrapped sentence is a space: the next line goes on in lower case.
+        before = text[boundary.start() - 1 : boundary.start()]
+        return boundary[0].count("\n") > 1 or not (following.islower() and (before.isalnum() or before == ","))
+    if not boundary[0]:
+        return True
+    if following.islower():
+        return False
+    return not _ABBREVIATION.search(text[max(0, boundary.start() - _ABBREVIATION_REACH) : boundary.start()])
+
+
+def _append_bounded(text: str, start: int, end: int, spans: list[tuple[int, int]]) -> None:
+    while end - start > MAX_SENTENCE_CHARS:
+        cut = text.rfind(" ", start + MAX_SENTENCE_CHARS // 2, start + MAX_SENTENCE_CHARS)
+        cut = cut if cut > start else start + MAX_SENTENCE_CHARS
+        _append_stripped(text, start, cut, spans)
+        start = cut
+    _append_stripped(text, start, end, spans)
+
+
+def _append_stripped(text: str, start: int, end: int, spans: list[tuple[int, int]]) -> None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start < end:
+        spans.append((start, end))

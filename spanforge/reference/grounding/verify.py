@@ -1,0 +1,120 @@
+"""The grounder's public calls: judge claims, judge an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Literal
+
+from spanforge.reference.grounding.claims import Claim, is_yes_or_no, read_claim, split_claims
+from spanforge.reference.grounding.contexts import PreparedContexts
+from spanforge.reference.grounding.features import examine
+from spanforge.reference.grounding.model import Model, default_model
+
+Verdict = Literal["supported", "contradicted", "not_found"]
+GroundingStatus = Literal["grounded", "partially_grounded", "ungrounded", "no_claims"]
+
+GROUNDED_FROM: Final = 0.8
+"""Share of supported claims from which an answer is grounded (protocol, step 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """The judgement on one claim. It holds no text, so that it may be logged.
+
+    Attributes:
+        claim_index: Index of the claim in the sequence given.
+        verdict: ``supported`` if the support probability reaches the model's threshold; otherwise ``contradicted`` if
+            a detector found what the evidence says against it, else ``not_found``.
+        probability: Probability of support in (0, 1), calibrated for a source where one claim in two is supported.
+        context_index: Index of the context that decides the claim; None if nothing was found.
+        evidence: Half-open character span of the deciding sentence in that context; None if nothing was found.
+        features: Value of each named feature, each in [0, 1].
+    """
+
+    claim_index: int
+    verdict: Verdict
+    probability: float
+    context_index: int | None
+    evidence: tuple[int, int] | None
+    features: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGrounding:
+    """The judgement on an answer.
+
+    Attributes:
+        score: Supported claims by all claims, in [0, 1]; None if the answer claims nothing.
+        claims_total: Number of claims.
+        claims_supported: Number of supported claims.
+        verdicts: One verdict a claim, in the order of ``split_claims``.
+        status: ``grounded`` from a score of 0.8, ``ungrounded`` if no claim is supported, ``partially_grounded``
+            between, ``no_claims`` if there is nothing to judge.
+    """
+
+    score: float | None
+    claims_total: int
+    claims_supported: int
+    verdicts: tuple[ClaimVerdict, ...]
+    status: GroundingStatus
+
+
+def ground_claims(claims: Sequence[str], contexts: Sequence[str], question: str = "") -> list[ClaimVerdict]:
+    """Judge each claim against the contexts.
+
+    Args:
+        claims: The claims; ``[n]`` citation marks are ignored.
+        contexts: The texts that should support them, for example the retrieved chunks.
+        question: The question the claims answer. A claim of at most three content words is judged together with it.
+
+    Returns:
+        One verdict a claim, in the order given. The same input gives the same verdicts.
+    """
+    model = default_model()
+    prepared = PreparedContexts.of(contexts)
+    return [
+        _judge(index, read_claim(claim, question), prepared, model) for index, claim in enumerate(claims)
+    ]
+
+
+def verify_answer(answer: str, contexts: Sequence[str], question: str = "") -> AnswerGrounding:
+    """Split an answer into claims and judge each.
+
+    Args:
+        answer: The answer as generated, with or without citation marks.
+        contexts: The texts that should support it.
+        question: The question asked; a one-claim answer such as "Paris" is judged together with it.
+
+    Returns:
+        The share of supported claims and the single verdicts.
+    """
+    claims = [answer] if question and is_yes_or_no(answer) else split_claims(answer)
+    verdicts = ground_claims(claims, contexts, question if len(claims) == 1 else "")
+    if not verdicts:
+        return AnswerGrounding(None, 0, 0, (), "no_claims")
+    supported = sum(verdict.verdict == "supported" for verdict in verdicts)
+    score = supported / len(verdicts)
+    status: GroundingStatus = "partially_grounded"
+    if score >= GROUNDED_FROM:
+        status = "grounded"
+    elif not supported:
+        status = "ungrounded"
+    return AnswerGrounding(score, len(verdicts), supported, tuple(verdicts), status)
+
+
+def _judge(index: int, claim: Claim, contexts: PreparedContexts, model: Model) -> ClaimVerdict:
+    examined = examine(claim.units, contexts, replace(model.words, asked=claim.asked))
+    probability = model.probability(examined.features)
+    verdict: Verdict = "not_found"
+    if examined.evidence is not None and probability >= model.threshold:
+        verdict = "supported"
+    elif examined.conflicts:
+        verdict = "contradicted"
+    if verdict == "not_found" or examined.evidence is None:
+        return ClaimVerdict(index, verdict, probability, None, None, MappingProxyType(dict(examined.features)))
+    sentence = contexts.sentences[examined.evidence]
+    span = (sentence.start, sentence.start + len(sentence.text))
+    owner = contexts.owners[examined.evidence]
+    return ClaimVerdict(index, verdict, probability, owner, span, MappingProxyType(dict(examined.features)))
