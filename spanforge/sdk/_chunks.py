@@ -16,7 +16,7 @@ from spanforge.delivery.guard import attempt
 from spanforge.sdk import _coerce
 from spanforge.sdk._scores import normalise
 
-__all__ = ["Chunks", "read_chunks"]
+__all__ = ["ChunkCollector", "Chunks", "read_chunks"]
 
 _IDS: Final = ("chunk_id", "id", "doc_id", "_id", "id_", "node_id")
 _SCORES: Final = ("score", "similarity", "relevance_score", "_score", "distance", "_distance")
@@ -32,6 +32,7 @@ _get_three: Final = itemgetter(*_THREE_KEYS)
 _get_four: Final = itemgetter(*_FOUR_KEYS)
 _EMPTY: Final[dict[str, Any]] = {}
 _CHUNK_BYTES: Final = 480
+_BYTES_PER_CHARACTER: Final = 4
 _MAX_SOURCE: Final = 1_024
 _PAIR: Final = 2
 
@@ -54,30 +55,60 @@ class Chunks:
 
 
 def read_chunks(hits: Any, cleaner: Cleaner, note: Note, limit: int) -> Chunks:
-    """Read a result of any known shape, or one that was read before.
+    """Read a result of any known shape, or one a collector has read.
 
     What cannot be used is replaced or left out, and noted.
     """
-    if isinstance(hits, Chunks):
-        return hits
-    items = _items(hits, note)
-    given = len(items)
-    if given > limit:
-        note("chunks_too_many")
-        items = items[:limit]
-    payloads: list[dict[str, Any]] = []
-    size = 0
-    mapped = False
-    for hit in items:
-        # A dict that already says exactly what a chunk is, which most are, goes the short way.
-        payload = _plain(hit) if type(hit) is dict else None
-        if payload is None:
-            payload = _Reader(cleaner, note, len(payloads) + 1).read(hit)
-            mapped = mapped or "raw_score" in payload
-            size += 4 * len(str(payload["metadata"]))
-        size += _CHUNK_BYTES + len(payload["source"])
-        payloads.append(payload)
-    return Chunks(payloads, given, _map_scores(payloads) if mapped else None, size)
+    if isinstance(hits, ChunkCollector):
+        return hits.result()
+    collector = ChunkCollector(cleaner, note, limit)
+    collector.add(hits)
+    return collector.result()
+
+
+class ChunkCollector:
+    """Reads a result at once or bit by bit; only the whole of it decides how scores are mapped.
+
+    Args:
+        cleaner: The privacy policy.
+        note: Told of what is replaced or left out.
+        limit: Chunks kept.
+    """
+
+    __slots__ = ("_cleaner", "_given", "_limit", "_mapped", "_note", "_payloads", "_size")
+
+    def __init__(self, cleaner: Cleaner, note: Note, limit: int) -> None:
+        self._cleaner = cleaner
+        self._note = note
+        self._limit = limit
+        self._payloads: list[dict[str, Any]] = []
+        self._given = 0
+        self._size = 0
+        self._mapped = False
+
+    def add(self, hits: Any) -> None:
+        """Read some hits of the result; their text is hashed now."""
+        payloads, size = self._payloads, self._size
+        for hit in _items(hits, self._note):
+            self._given += 1
+            if len(payloads) >= self._limit:
+                continue
+            # A dict that already says exactly what a chunk is, which most are, goes the short way.
+            payload = _plain(hit) if type(hit) is dict else None
+            if payload is None:
+                payload = _Reader(self._cleaner, self._note, self._given).read(hit)
+                self._mapped = self._mapped or "raw_score" in payload
+                size += _BYTES_PER_CHARACTER * len(str(payload["metadata"]))
+            size += _CHUNK_BYTES + len(payload["source"])
+            payloads.append(payload)
+        self._size = size
+
+    def result(self) -> Chunks:
+        """Return what was read, scores mapped by one rule."""
+        if self._given > len(self._payloads):
+            self._note("chunks_too_many")
+        rule = _map_scores(self._payloads) if self._mapped else None
+        return Chunks(self._payloads, self._given, rule, self._size)
 
 
 def _plain(hit: Any) -> dict[str, Any] | None:

@@ -13,10 +13,10 @@ from spanforge.exceptions import UnknownSessionError
 from spanforge.namespaces.retrieval import RAGSessionPayload
 from spanforge.sdk import _coerce as coerce
 from spanforge.sdk._base import SFServiceClient, never_raises
-from spanforge.sdk._chunks import read_chunks
+from spanforge.sdk._chunks import ChunkCollector, read_chunks
 from spanforge.sdk._context import current_session
 from spanforge.sdk._runtime import Runtime
-from spanforge.sdk.scopes import Bind, GenerationScope, RerankScope, RetrievalScope, SessionScope
+from spanforge.sdk.scopes import AttachScope, Bind, GenerationScope, RerankScope, RetrievalScope, SessionScope
 
 __all__ = ["RAGStatusInfo", "SFRAGClient"]
 
@@ -496,10 +496,14 @@ class SFRAGClient(SFServiceClient):
     def _begin(self, query_hash: str, **details: Any) -> str:
         return self._query(self.cell.get(), query_hash, **details)
 
-    @never_raises(lambda *_args: ())
-    def _read(self, hits: object) -> object:
+    @never_raises(lambda _client, _hits, so_far: so_far)
+    def _read(self, hits: object, so_far: object) -> object:
         runtime = self.cell.get()
-        return read_chunks(hits, runtime.cleaner, runtime.note, runtime.settings.max_chunk_ids)
+        collector = so_far
+        if not isinstance(collector, ChunkCollector):
+            collector = ChunkCollector(runtime.cleaner, runtime.note, runtime.settings.max_chunk_ids)
+        collector.add(hits)
+        return collector
 
     def retrieval(self, session_id: str | None = None, **details: Any) -> RetrievalScope:
         """Time a block as a retrieval; `record(hits)` says what it found. Keywords as for `trace_retrieval`."""
@@ -512,6 +516,19 @@ class SFRAGClient(SFServiceClient):
     def generation(self, model: str = "", session_id: str | None = None, **details: Any) -> GenerationScope:
         """Time a block as a generation; `record(…)` adds what is known. Keywords as for `trace_generation`."""
         return GenerationScope(self.trace_generation, session_id, {"model": model, **details})
+
+    def attach(self, session_id: str) -> AttachScope:
+        """Make an open session the current one for a block, in another thread or task than it was opened in.
+
+        Args:
+            session_id: From `trace_query`. The session is not ended when the block is left.
+        """
+        return AttachScope(coerce.identifier(session_id))
+
+    @staticmethod
+    def current_session_id() -> str | None:
+        """Return the id of the session this context is in, None outside of any."""
+        return current_session.get()
 
     def bind(self, *, org_id: str = "", team_id: str = "", actor_id: str = "", **tags: str) -> Bind:
         """Say who the events of this context are made for, from now on or for a `with` block.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spanforge.sdk._runtime import Runtime
     from spanforge.sdk.rag import SFRAGClient
 
-__all__ = ["Bind", "GenerationScope", "RerankScope", "RetrievalScope", "SessionScope"]
+__all__ = ["AttachScope", "Bind", "GenerationScope", "RerankScope", "RetrievalScope", "SessionScope"]
 
 MAX_TAGS: Final = 50
 V = TypeVar("V")
@@ -155,6 +155,21 @@ class SessionScope(_Block):
         return self._client.generation(model, self.session_id, **details)
 
 
+class AttachScope(_Block):
+    """An open session made current for the length of a block."""
+
+    def __init__(self, session_id: str | None) -> None:
+        self._session_id = session_id
+        self._token: Token[str | None] | None = None
+
+    def _enter(self) -> None:
+        self._token = current_session.set(self._session_id)
+
+    def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
+        token, self._token = self._token, None
+        _restore(current_session, token)
+
+
 class _StageScope(_Block):
     """A stage that is emitted when its block is left, with the block's duration and outcome.
 
@@ -192,7 +207,7 @@ class _HitScope(_StageScope):
     """A stage that has chunks to show.
 
     Args:
-        read: Reads hits into chunks that hold no text, so that none waits for the block's end.
+        read: Reads hits at once, so that no text waits for the block's end: given hits and what it returned before.
     """
 
     def __init__(
@@ -200,14 +215,21 @@ class _HitScope(_StageScope):
         emit: Callable[..., None],
         session_id: str | None,
         details: dict[str, Any],
-        read: Callable[[object], object],
+        read: Callable[[object, object], object],
     ) -> None:
         super().__init__(emit, session_id, details)
         self._read = read
+        self._so_far: object = None
 
     def record(self, chunks: object = (), **details: Any) -> None:
         """Say what came out: hits of any shape `trace_retrieval` takes, and its keywords."""
-        self._details.update(details, chunks=self._read(chunks))
+        self._so_far = self._read(chunks, None)
+        self._details.update(details, chunks=self._so_far)
+
+    def add(self, *hits: object) -> None:
+        """Say that further hits came out, as a stream of results does."""
+        self._so_far = self._read(hits, self._so_far)
+        self._details["chunks"] = self._so_far
 
 
 class RetrievalScope(_HitScope):

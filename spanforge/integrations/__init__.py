@@ -1,0 +1,1 @@
+"""Frameworks that are traced without a change to their callers: one file for each, imported inside its own start."""

@@ -1,0 +1,19 @@
+"""LangChain: every retriever derived from `BaseRetriever`, by its `invoke` and `ainvoke`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spanforge.integrations._patching import RetrieverPatch
+
+__all__ = ["is_patched", "patch", "unpatch"]
+
+
+def _base_retriever() -> type[Any]:
+    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415  only where LangChain is installed
+
+    return BaseRetriever
+
+
+_patch = RetrieverPatch(_base_retriever, "invoke", "ainvoke")
+patch, unpatch, is_patched = _patch.patch, _patch.unpatch, _patch.is_patched
