@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from spanforge import _clock
+from spanforge.delivery import lifecycle
 from spanforge.delivery.guard import attempt
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.delivery.queue import EventLog
@@ -78,10 +79,13 @@ class Dispatcher:
 
     def _begin(self) -> None:
         with self.log.lock:
-            if self._state != "new":
+            if self._state != "new" or not self.log.accepted:
                 return
             self._on_start()
             self._state = "in_line" if self._in_line else "threads"
+            if lifecycle.is_ending():
+                # Our own exit handler comes too late to be called, so nobody would wait for a thread.
+                self._state, self._wait_s = "in_line", _AFTER_EXIT_S
         if self._state == "threads":
             for worker in self._workers:
                 # Too late for a thread (the interpreter is going down), or none to be had: deliver in line.

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from spanforge.delivery.guard import attempt
 
-__all__ = ["handle_sigterm", "watch"]
+__all__ = ["handle_sigterm", "is_ending", "watch"]
 
 _log = logging.getLogger("spanforge")
 
@@ -49,6 +49,11 @@ def watch(owner: Watched) -> None:
     if _hooked_in != pid:
         _hooked_in = pid
         _finalize_in_multiprocessing()
+
+
+def is_ending() -> bool:
+    """Tell whether the interpreter is past its main thread: it then runs exit handlers, and takes no new ones."""
+    return not threading.main_thread().is_alive()
 
 
 def _finalize_in_multiprocessing() -> None:

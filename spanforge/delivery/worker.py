@@ -64,6 +64,7 @@ class Worker:
         # Held while the sink is in use, by the thread or by a caller that delivers in line.
         self._using_sink = threading.RLock()
         self._busy = False
+        self._hung = False
         self._hurry = 0
         self._stop_by: float | None = None
         self._down_until = 0.0
@@ -129,10 +130,13 @@ class Worker:
 
     def deliver_in_line(self, timeout: float) -> None:
         """Deliver what waits from the calling thread; give it up if the sink stays in use for `timeout` seconds."""
-        if not self._using_sink.acquire(timeout=timeout):
+        # A sink that hangs costs that time once, not with every event.
+        if not self._using_sink.acquire(timeout=0 if self._hung else timeout):
+            self._hung = True
             with self._log.lock:
                 self.give_up("sink_busy_at_exit")
             return
+        self._hung = False
         try:
             # A sink that traces would come back here from its own write: the outer loop takes what it adds.
             if not self._busy:
