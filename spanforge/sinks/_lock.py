@@ -8,15 +8,17 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-__all__ = ["alone", "held"]
+__all__ = ["alone", "held", "lock", "unlock"]
 
 if sys.platform == "win32":  # pragma: no cover  measured on POSIX
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    def lock(fd: int) -> None:
+        """Lock an open file; BlockingIOError or PermissionError where another process has."""
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
-    def _unlock(fd: int) -> None:
+    def unlock(fd: int) -> None:
+        """Give up the lock."""
         os.lseek(fd, 0, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
 
@@ -33,17 +35,19 @@ if sys.platform == "win32":  # pragma: no cover  measured on POSIX
             try:
                 yield
             finally:
-                _unlock(fd)
+                unlock(fd)
         finally:
             os.close(fd)
 
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
+    def lock(fd: int) -> None:
+        """Lock an open file; BlockingIOError or PermissionError where another process has."""
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _unlock(fd: int) -> None:
+    def unlock(fd: int) -> None:
+        """Give up the lock."""
         # Said aloud, because a child forked meanwhile holds a copy of the descriptor, and with it the lock.
         fcntl.flock(fd, fcntl.LOCK_UN)
 
@@ -62,13 +66,13 @@ def held(path: Path) -> Generator[bool]:
     fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            _lock(fd)
+            lock(fd)
         except (BlockingIOError, PermissionError):
             yield False
             return
         try:
             yield True
         finally:
-            _unlock(fd)
+            unlock(fd)
     finally:
         os.close(fd)
