@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference.failures import ContextOverflow, TemplateError
 from spanforge.reference.grounding.text import sentence_spans
-from spanforge.reference.lexical import absent_weight, coverage, rarity, terms
+from spanforge.reference.lexical import coverage, rarity, terms
 from spanforge.reference.models import AssemblyOutput, Citation, RetrievedDocument
 
 if TYPE_CHECKING:
@@ -158,11 +158,9 @@ def _shortened(document: RetrievedDocument, query: str, room: int, counter: Toke
     if room < _MIN_PASSAGE_TOKENS:
         return None
     sentences = [document.text[start:end] for start, end in sentence_spans(document.text)]
-    passages = [terms(sentence) for sentence in sentences]
-    weights = rarity([set(passage) for passage in passages])
-    wanted = terms(query)
-    default = absent_weight(len(passages))
-    order = sorted(range(len(sentences)), key=lambda i: (-coverage(wanted, passages[i], weights, default), i))
+    passages = [frozenset(terms(sentence)) for sentence in sentences]
+    weights = rarity(terms(query), passages)
+    order = sorted(range(len(sentences)), key=lambda i: (-coverage(weights, passages[i]), i))
     source_line = counter.count(document.source) + 12
     budget = room - source_line
     kept: list[int] = []

@@ -10,14 +10,13 @@ import math
 import re
 import threading
 import unicodedata
-from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spanforge.reference._extras import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 K1, B = 1.2, 0.75
 """BM25's saturation and length normalisation, the same in every engine."""
@@ -181,37 +180,24 @@ def stem(word: str) -> str:
     return stemmer.stemWord(word)
 
 
-def rarity(collections: Sequence[Iterable[str]]) -> dict[str, float]:
-    """Return the inverse document frequency of every term over a few collections of terms.
+def rarity(wanted: Iterable[str], passages: Sequence[Container[str]]) -> dict[str, float]:
+    """Return the inverse document frequency of some terms over a few passages.
 
     Args:
-        collections: The terms of each passage.
+        wanted: The terms to weigh.
+        passages: The terms of each passage.
 
     Returns:
-        ``log(1 + (n - df + 0.5) / (df + 0.5))`` by term (Robertson and Spärck Jones' weight, kept positive).
+        ``log(1 + (n - df + 0.5) / (df + 0.5))`` by term (Robertson and Spärck Jones' weight, kept positive); a term
+        that is in none of ``n`` passages has the greatest weight.
     """
-    frequency = Counter(term for collection in collections for term in set(collection))
-    total = len(collections)
+    total = len(passages)
+    frequency = {term: sum(term in passage for passage in passages) for term in set(wanted)}
     return {term: math.log1p((total - df + 0.5) / (df + 0.5)) for term, df in frequency.items()}
 
 
-def absent_weight(total: int) -> float:
-    """Return the weight of a term that occurs in none of ``total`` passages."""
-    return math.log1p((total + 0.5) / 0.5)
-
-
-def coverage(query: Sequence[str], passage: Iterable[str], weights: Mapping[str, float], default: float) -> float:
-    """Return the share in [0, 1] of the query's weight whose terms occur in the passage.
-
-    Args:
-        query: Terms of the question.
-        passage: Terms of the passage.
-        weights: Weight by term.
-        default: Weight of a term without one.
-    """
-    wanted = set(query)
-    total = sum(weights.get(term, default) for term in wanted)
-    if total <= 0.0:
-        return 0.0
-    found = wanted.intersection(passage)
-    return min(1.0, sum(weights.get(term, default) for term in found) / total)
+def coverage(weights: Mapping[str, float], passage: Container[str]) -> float:
+    """Return the share in [0, 1] of the weight whose terms occur in the passage; 0 where there is no weight."""
+    total = sum(weights.values())
+    found = sum(weight for term, weight in weights.items() if term in passage)
+    return min(1.0, found / total) if total > 0.0 else 0.0

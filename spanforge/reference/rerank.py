@@ -6,10 +6,8 @@ searches miss: whether the question's words stand together in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
-
-from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,13 +19,11 @@ DEFAULT_RERANKER = "spanforge-lexical-1"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A candidate as a reranker receives it."""
+    """A candidate as a reranker receives it: text, stems in order, and the score so far in [0, 1]."""
 
-    text: str
+    text: str = field(repr=False)
+    terms: tuple[str, ...] = field(repr=False)
     score: float
-
-    def __repr__(self) -> str:
-        return f"Reading(score={self.score})"
 
 
 class Reranker(Protocol):
@@ -62,18 +58,23 @@ class LexicalReranker:
 
     def rerank(self, query: ProcessedQuery, readings: Sequence[Reading]) -> list[float]:
         """Return the new scores."""
-        wanted = set(_near(query.terms, 1))
+        wanted = frozenset(_near(query.terms, frozenset(query.terms), 1))
         if not wanted:
             return [reading.score for reading in readings]
+        asked = frozenset(query.terms)
         scores: list[float] = []
         for reading in readings:
-            found = wanted.intersection(_near(terms(reading.text), self.reach))
+            found = wanted.intersection(_near(reading.terms, asked, self.reach))
             scores.append((1.0 - self.weight) * reading.score + self.weight * len(found) / len(wanted))
         return scores
 
 
-def _near(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of words at most ``reach`` apart, each in alphabetical order."""
-    for distance in range(1, reach + 1):
-        for left, right in zip(words, words[distance:], strict=False):
+def _near(words: Sequence[str], asked: frozenset[str], reach: int) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of asked words at most ``reach`` apart, each in alphabetical order."""
+    places = [i for i, word in enumerate(words) if word in asked]
+    for n, place in enumerate(places):
+        for other in places[n + 1 :]:
+            if other - place > reach:
+                break
+            left, right = words[place], words[other]
             yield (left, right) if left <= right else (right, left)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from spanforge.reference.failures import EmbeddingFailed, NoAccessibleSources, NoResults, RerankFailed, Stage
 from spanforge.reference.fusion import FusionMethod, fuse
 from spanforge.reference.index.base import SearchRequest, Selection
-from spanforge.reference.lexical import absent_weight, coverage, rarity, terms
+from spanforge.reference.lexical import coverage, rarity
 from spanforge.reference.models import RetrievalOutput, RetrievedDocument
 from spanforge.reference.rerank import LexicalReranker, Reading
 
@@ -129,7 +129,7 @@ class Retriever:
         scores = list(searched.fused)
         if rerank and scores:
             readings = [
-                Reading(candidate.row.search_text, score)
+                Reading(candidate.row.search_text, candidate.terms, score)
                 for candidate, score in zip(searched.candidates, searched.fused, strict=True)
             ]
             scores = self.reranker.rerank(query, readings)
@@ -179,10 +179,9 @@ def absolute_relevance(query: ProcessedQuery, candidates: Sequence[Candidate]) -
     Unlike a fused score, which makes the best of nothing look like 1.0, this is 0 where nothing matches: a
     word of the question that no candidate holds has the greatest weight of all.
     """
-    passages = [set(terms(candidate.row.search_text)) for candidate in candidates]
-    weights = rarity(passages)
-    default = absent_weight(len(passages))
-    return [coverage(query.terms, passage, weights, default) for passage in passages]
+    passages = [frozenset(candidate.terms) for candidate in candidates]
+    weights = rarity(query.terms, passages)
+    return [coverage(weights, passage) for passage in passages]
 
 
 def _document(searched: Searched, i: int, score: float) -> RetrievedDocument:

@@ -15,7 +15,7 @@ from spanforge.reference.answering.base import used_citations
 from spanforge.reference.answering.spans import Wanted, answer_span, candidates, wanted
 from spanforge.reference.answering.units import Unit, stems, units_of
 from spanforge.reference.assembly import REFUSAL
-from spanforge.reference.lexical import absent_weight, rarity
+from spanforge.reference.lexical import rarity
 from spanforge.reference.models import AnsweringOutput
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
     if not asked or not units:
         return [], 0.0
     said = [_said(question, want, unit) for unit in units]
-    weights = rarity(said)
-    default = absent_weight(len(units))
-    still_open = {term: weights.get(term, default) for term in asked}
+    still_open = rarity(asked, said)
     if want is not None and want.required:
         still_open[_KIND] = sum(still_open.values()) / len(still_open)
     total = sum(still_open.values())

@@ -106,11 +106,13 @@ class Candidate:
     """A row found, with what each search made of it.
 
     Attributes:
+        terms: The stems it was indexed by, in order; see `lexical.terms`.
         bm25: Score by words, absent where only the vector found it.
         cosine: Similarity of the vectors in [-1, 1], absent in a search by words alone.
     """
 
     row: IndexRow
+    terms: tuple[str, ...] = field(repr=False)
     bm25: float | None
     cosine: float | None
 

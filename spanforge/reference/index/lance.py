@@ -172,7 +172,7 @@ class LanceIndex:
             raise IndexFull
 
     def _collect(self, query: Untyped, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
-        columns = [*ROW_FIELDS, *(["vector"] if self._dimensions else [])]
+        columns = [*ROW_FIELDS, "terms", *(["vector"] if self._dimensions else [])]
         score = "_score" if query.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
         table = query.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
         vectors = None
@@ -191,8 +191,9 @@ def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
     bm25 = fields.pop("_score", None)
     fields.pop("_distance", None)
     own = fields.get("vector")
+    words = tuple(fields.pop("terms").split())
     cosine = None if vector is None or own is None else float(np.dot(own, vector))
-    return Candidate(IndexRow(**fields), bm25, cosine)
+    return Candidate(IndexRow(**fields), words, bm25, cosine)
 
 
 def _marker(dimensions: int) -> IndexRow:

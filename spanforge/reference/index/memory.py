@@ -68,7 +68,7 @@ class MemoryIndex:
         built = self._build()
         if not built.rows:
             return SearchHits(())
-        mask = np.fromiter((selects(request.selection, row) for row in built.rows), bool, len(built.rows))
+        mask = built.mask(request.selection)
         if not mask.any():
             return SearchHits(())
         chosen: set[int] = set()
@@ -82,6 +82,7 @@ class MemoryIndex:
             tuple(
                 Candidate(
                     built.rows[i],
+                    tuple(built.terms[i]),
                     float(bm25[i]) if bm25 is not None and bm25[i] > 0 else None,
                     float(cosine[i]) if cosine is not None else None,
                 )
@@ -130,6 +131,10 @@ class _Built:
 
     def __init__(self, rows: list[IndexRow], row_terms: list[list[str]]) -> None:
         self.rows = rows
+        self.terms = row_terms
+        self._codes: dict[tuple[str, str], int] = {}
+        codes = [self._codes.setdefault((row.org_id, row.data_source_id), len(self._codes)) for row in rows]
+        self._code_of_row = np.array(codes, dtype=np.int64)
         self._bm25: Any = None
         self._matrix: NDArray[np.float32] | None = None
         if any(row_terms):
@@ -138,6 +143,20 @@ class _Built:
         vectors = [row.vector for row in rows if row.vector is not None]
         if vectors and len(vectors) == len(rows):
             self._matrix = np.stack(vectors)
+
+    def mask(self, selection: Selection) -> NDArray[np.bool_]:
+        """Tell for every row whether it is selected; whole sources at once where nothing finer is asked."""
+        wanted = [
+            code
+            for (org_id, source_id), code in self._codes.items()
+            if org_id == selection.org_id
+            and (selection.data_source_ids is None or source_id in selection.data_source_ids)
+        ]
+        mask = np.isin(self._code_of_row, wanted)
+        if selection.document_ids is not None or selection.excluding_chunk_ids or selection.filters:
+            for i in np.flatnonzero(mask):
+                mask[i] = selects(selection, self.rows[i])
+        return mask
 
     def bm25(self, query: list[str], mask: NDArray[np.bool_]) -> NDArray[np.float32] | None:
         if self._bm25 is None:

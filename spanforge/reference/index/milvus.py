@@ -165,7 +165,7 @@ class MilvusIndex:
         return fields
 
     def _nearest(self, query: Untyped, field: str, where: str, limit: int) -> list[Any]:
-        columns = [*ROW_FIELDS, "vector"]
+        columns = [*ROW_FIELDS, "terms", "vector"]
         found = self._client.search(
             self._collection, data=[query], anns_field=field, limit=limit, filter=where, output_fields=columns
         )
@@ -200,4 +200,4 @@ def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
     own = fields.pop("vector", None)
     row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS})  # pyright: ignore[reportArgumentType]
     cosine = None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
-    return Candidate(row, bm25, cosine)
+    return Candidate(row, tuple(fields["terms"].split()), bm25, cosine)
