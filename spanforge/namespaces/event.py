@@ -258,11 +258,9 @@ def _parse(line: bytes | str) -> dict[str, Any]:
 
 
 def _from_1_0(fields: dict[str, Any]) -> dict[str, Any]:
-    """Envelope 1.0 wrote absent fields as null, times with an offset, and no session id beside the payload."""
-    fields = {name: value for name, value in fields.items() if value is not None}
-    payload = fields.get("payload")
-    if "session_id" not in fields and isinstance(payload, dict) and isinstance(payload.get("session_id"), str):  # pyright: ignore[reportUnknownMemberType]  JSON
-        fields["session_id"] = payload["session_id"]
+    """Envelope 1.0 wrote times with an offset, and nulls into payloads as well."""
+    if isinstance(payload := fields.get("payload"), dict):
+        fields["payload"] = {name: value for name, value in payload.items() if value is not None}  # pyright: ignore[reportUnknownVariableType]  JSON
     timestamp = fields.get("timestamp")
     if isinstance(timestamp, str):
         try:
@@ -276,7 +274,11 @@ _UPCASTS: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {"1.0":
 
 
 def _upcast(fields: dict[str, Any]) -> dict[str, Any]:
+    # Writers before this package wrote nulls, and a session id in the payload alone, under "1.0" and "2.0" alike.
+    fields = {name: value for name, value in fields.items() if value is not None}
+    payload = fields.get("payload")
+    if "session_id" not in fields and isinstance(payload, dict) and isinstance(payload.get("session_id"), str):  # pyright: ignore[reportUnknownMemberType]  JSON
+        fields["session_id"] = payload["session_id"]
     version = fields.get("schema_version", "1.0")
     step = _UPCASTS.get(version) if isinstance(version, str) else None
-    # The 1.0.4 package writes nulls under its own "2.0" as well.
-    return step(fields) if step else {name: value for name, value in fields.items() if value is not None}
+    return step(fields) if step else fields
