@@ -17,10 +17,10 @@ from spanforge.namespaces.event import Event
 from spanforge.sdk import Settings, sf_rag
 from spanforge.sinks.memory import MemorySink
 
-__all__ = ["CanaryFound", "CapturedEvents", "capture", "find_canary", "spanforge_events"]
+__all__ = ["CanaryFoundError", "CapturedEvents", "capture", "find_canary", "spanforge_events"]
 
 
-class CanaryFound(AssertionError):
+class CanaryFoundError(AssertionError):
     """A text that must not leave its call was found; the message says where and in which form, not the text."""
 
 
@@ -55,12 +55,14 @@ class CapturedEvents:
         """Check that none of these texts stands in any event, in any form `find_canary` knows.
 
         Raises:
-            CanaryFound: One of them does.
+            CanaryFoundError: One of them does.
         """
         for event in self.all:
             for number, text in enumerate(texts, 1):
                 if forms := find_canary(text, event.encode()):
-                    raise CanaryFound(f"text {number} of {len(texts)} stands in a {event.event_type} event as {forms[0]}")
+                    raise CanaryFoundError(
+                        f"text {number} of {len(texts)} stands in a {event.event_type} event as {forms[0]}"
+                    )
 
 
 def find_canary(canary: str, content: str | bytes) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from spanforge.integrations._patching import RetrieverPatch
@@ -10,9 +11,7 @@ __all__ = ["is_patched", "patch", "unpatch"]
 
 
 def _base_retriever() -> type[Any]:
-    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415  only where LangChain is installed
-
-    return BaseRetriever
+    return import_module("langchain_core.retrievers").BaseRetriever
 
 
 _patch = RetrieverPatch(_base_retriever, "invoke", "ainvoke")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from spanforge.sdk import sf_rag
 
@@ -47,7 +47,7 @@ class Retrieval:
                 return self.result_of(result)
             if isinstance(result, Iterator):
                 until_known.pop_all()
-                return self.stream(result)
+                return self.stream(cast("Iterator[Any]", result))
             self._record(result)
             return result
 

@@ -8,6 +8,7 @@ from spanforge.config import SecretStr, Settings, SFClientConfig
 from spanforge.sdk._base import SFServiceClient
 from spanforge.sdk.feedback import FeedbackStatusInfo, SFFeedbackClient
 from spanforge.sdk.rag import RAGStatusInfo, SFRAGClient
+from spanforge.sessions.aggregate import SessionAggregate
 
 __all__ = [
     "FeedbackStatusInfo",
@@ -17,6 +18,7 @@ __all__ = [
     "SFRAGClient",
     "SFServiceClient",
     "SecretStr",
+    "SessionAggregate",
     "Settings",
     "configure",
     "sf_feedback",

@@ -1,0 +1,90 @@
+"""One session as a timeline of its stages, with the chunks of each and whether they were used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spanforge.analysis import StoredSession
+from spanforge.cli._output import console, milliseconds, score, table, visible
+from spanforge.namespaces.event import Event
+
+__all__ = ["print_timeline"]
+
+_SUMMARY = "llm.rag.session"
+
+
+def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
+    """Print the stages of a session, and the chunks it retrieved."""
+    summary = session.summary
+    console.print(
+        f"[bold]session[/] {visible(session.session_id)}  {summary.status}"
+        f"  {milliseconds(summary.duration_ms or summary.total_latency_ms)}"
+        f"  grounding {score(summary.avg_grounding_score)}"
+    )
+    table(
+        "",
+        ["time", "stage", "#latency", "what"],
+        [
+            (
+                event.timestamp[11:23],
+                event.event_type.removeprefix("llm."),
+                milliseconds(latency(event)),
+                describe(event),
+            )
+            for event in session.events
+        ],
+    )
+    if chunks and (rows := _chunk_rows(session)):
+        table("", ["chunk", "#score", "source", "used"], rows)
+
+
+def latency(event: Event) -> float | None:
+    """Return how long a stage took, in milliseconds."""
+    return event.payload.get("duration_ms" if event.event_type == _SUMMARY else "latency_ms")
+
+
+def describe(event: Event) -> str:
+    """Say in a few words what an event reports."""
+    payload = event.payload
+    words = {
+        "llm.rag.query": lambda: f"top {payload.get('top_k')} of {payload.get('retriever_name') or 'a retriever'}",
+        "llm.rag.retrieved": lambda: f"{len(payload.get('chunks', ()))} of {payload.get('total_found')} chunks",
+        "llm.rag.reranked": lambda: (
+            f"{payload.get('model')}: {payload.get('input_count')} → {payload.get('output_count')}"
+        ),
+        "llm.rag.generated": lambda: _generated(payload),
+        "llm.rag.evaluated": lambda: f"groundedness {score(payload.get('groundedness'))}",
+        "llm.rag.escalated": lambda: f"{payload.get('rule')}, level {payload.get('level')}",
+        "llm.feedback.submitted": lambda: str(payload.get("rating")),
+        _SUMMARY: lambda: f"{payload.get('status')}, {payload.get('end_reason')}",
+    }
+    said = words.get(event.event_type, lambda: "")()
+    status = payload.get("status", "ok")
+    return (
+        said if status == "ok" or event.event_type == _SUMMARY else f"{said} [{status}: {payload.get('error_message')}]"
+    )
+
+
+def _generated(payload: Any) -> str:
+    tokens = f"{payload.get('prompt_tokens')} + {payload.get('output_tokens')} tokens"
+    return f"{payload.get('model')}, {tokens}, grounding {score(payload.get('grounding_score'))}"
+
+
+def _chunk_rows(session: StoredSession) -> list[tuple[str, str, str, str]]:
+    used = {
+        chunk_id
+        for event in session.events
+        if event.event_type == "llm.rag.generated"
+        for chunk_id in event.payload.get("chunk_ids_used", ())
+    }
+    last_order = [event for event in session.events if event.payload.get("chunks")][-1:]
+    return [
+        (
+            chunk["chunk_id"],
+            f"{chunk['score']:.3f}" + (f" ({chunk['raw_score']:.3g})" if "raw_score" in chunk else ""),
+            chunk.get("source", ""),
+            "yes" if chunk["chunk_id"] in used else "",
+        )
+        for event in last_order
+        for chunk in event.payload["chunks"]
+    ]

@@ -1,0 +1,44 @@
+"""`spanforge tail`: events as they arrive."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from spanforge.cli._output import console, milliseconds, visible
+from spanforge.cli._source import FROM_HELP, events_from, path_from
+from spanforge.cli._timeline import describe, latency
+from spanforge.namespaces.event import Event
+from spanforge.reader import follow
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("tail", help="Print events as they arrive, until interrupted.")(_tail)
+
+
+def _tail(
+    source: Annotated[str | None, typer.Option("--from", help=FROM_HELP)] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print what is there and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    if once:
+        for event in events_from(source):
+            _print(event, as_json=as_json)
+        return
+    for event in follow(path_from(source), from_start=True):
+        _print(event, as_json=as_json)
+
+
+def _print(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(event.encode().decode("ascii") + "\n")
+        sys.stdout.flush()
+        return
+    name = event.event_type.removeprefix("llm.")
+    console.print(
+        f"[dim]{event.timestamp[:23]}[/] {visible(event.session_id)} [bold]{visible(name)}[/] "
+        f"{visible(describe(event))} [dim]{milliseconds(latency(event))}[/]"
+    )
