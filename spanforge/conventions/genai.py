@@ -1,7 +1,7 @@
 """OpenTelemetry semantic conventions for generative AI, 0.1 (status: Development).
 
-The query's text is never sent (`gen_ai.retrieval.query.text`), and a retrieval names no provider: consumers
-take a span with one for an inference.
+The query's text is never sent (`gen_ai.retrieval.query.text`), and a retrieval names neither provider nor model:
+consumers take a span with one for an inference.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ RETRIEVAL: Final[tuple[_Retrieve, ...]] = (
     Row("gen_ai.operation.name", _REQUIRED, lambda _: "retrieval", "constant"),
     Row("gen_ai.data_source.id", _CONDITIONAL, lambda n: n.facts.database, "query.retriever_name"),
     Row("gen_ai.retrieval.top_k", _RECOMMENDED, lambda n: n.facts.top_k, "query.top_k"),
-    Row("gen_ai.request.model", _CONDITIONAL, lambda n: n.facts.embedding_model, "query.embedding_model"),
 )
 CHAT: Final[tuple[_Chat, ...]] = (
     Row("gen_ai.operation.name", _REQUIRED, lambda _: "chat", "constant"),
