@@ -18,8 +18,8 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 1 << 18
-_ZSTD_CHUNK: Final = 1 << 10
-"""Four bytes of zstd may stand for 128 kB, so that this much is at most 32 MB."""
+_ZSTD_CHUNK: Final = 1 << 9
+"""Four bytes of zstd may stand for 128 kB, so that this much is at most 16 MB."""
 
 
 class Line(NamedTuple):

@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stored import EVENTS, event, events
+from support.stored import EVENTS, LAW, event, events
 
 from spanforge.namespaces.chain import Break, Chain, verify_lines
 from spanforge.namespaces.event import Event
@@ -30,6 +30,7 @@ def break_of(lines: list[bytes], key: bytes | None = KEY, expect_last: str = "")
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=6, unique_by=lambda item: item.event_id), st.none() | st.binary(min_size=1))
+@LAW
 def test_whatever_is_sealed_holds(stored: list[Event], key: bytes | None) -> None:
     lines = [item.encode() for item in Chain("c", key).seal_all(stored)]
     verdict = verify_lines(lines, key, stored[-1].event_id)
@@ -59,6 +60,7 @@ def test_an_event_is_sealed_anew_whatever_it_carries() -> None:
 
 
 @given(st.integers(0, 5), st.data())
+@LAW
 def test_any_edited_character_is_found(index: int, data: st.DataObject) -> None:
     lines = sealed(6)
     line = bytearray(lines[index])

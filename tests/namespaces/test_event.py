@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stored import EVENTS, event
+from support.stored import EVENTS, LAW, event
 
 from spanforge.exceptions import DecodeError
 from spanforge.namespaces.event import Event
@@ -21,6 +21,7 @@ def _refuse(constant: str) -> None:
 
 
 @given(EVENTS)
+@LAW
 def test_one_line_of_strict_json_that_comes_back_equal(stored: Event) -> None:
     line = stored.encode()
     assert len(line.splitlines()) == 1
@@ -84,6 +85,7 @@ def test_wrong_fields_are_named(field: str, value: object, problem: str) -> None
 
 
 @given(st.binary(max_size=40) | st.text(max_size=40))
+@LAW
 def test_errors_hold_nothing_of_the_line(junk: bytes | str) -> None:
     canary = CANARY if isinstance(junk, str) else CANARY.encode()
     try:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from support.stored import EVENTS, event, events, numbers, strict_lines
+from support.stored import EVENTS, LAW, event, events, numbers, strict_lines
 
 from spanforge import _clock
 from spanforge.exceptions import ConfigError, SinkWriteError
@@ -27,7 +27,7 @@ KEY = b"k" * 32
 
 
 @given(st.lists(st.lists(EVENTS, min_size=1, max_size=4), max_size=4))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(LAW, max_examples=30)
 def test_every_event_is_a_line_and_comes_back(tmp_path: Path, batches: list[list[Event]]) -> None:
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.jsonl"
     path.touch()

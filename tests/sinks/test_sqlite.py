@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.stored import EVENTS, event, events, numbers
+from support.stored import EVENTS, LAW, event, events, numbers
 
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
@@ -43,7 +43,7 @@ def session_row(path: Path, session_id: str = "s1") -> dict[str, Any]:
 
 
 @given(st.lists(EVENTS, max_size=8, unique_by=lambda item: item.event_id))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(LAW, max_examples=25)
 def test_every_event_comes_back_as_it_was(tmp_path: Path, stored: list[Event]) -> None:
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
     sink = SqliteSink(path)
@@ -359,7 +359,7 @@ STAGES = st.one_of(
 
 
 @given(st.lists(STAGES, min_size=1, max_size=8), st.randoms())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(LAW, max_examples=40)
 def test_the_view_of_a_session_is_the_fold(tmp_path: Path, stages: list[tuple[str, dict[str, Any]]], rng: Any) -> None:
     stages = [("llm.rag.query", {}), *stages]
     stored = [event(number, event_type=kind, **payload) for number, (kind, payload) in enumerate(stages)]

@@ -7,10 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from spanforge import _clock, _ids
 from spanforge.namespaces.event import EVENT_TYPES, Event
+
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+"""No deadline: it would measure the machine. A folder may be shared by examples: each writes a file of its own."""
 
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 

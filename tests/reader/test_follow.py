@@ -1,0 +1,273 @@
+"""Following: every line that is written after the first look, through whatever happens to the file."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.stored import event, events, numbers
+
+from spanforge.namespaces.event import Event
+from spanforge.reader import follow
+from spanforge.sinks.jsonl import JsonlSink
+from spanforge.sinks.sqlite import SqliteSink
+
+
+class Follower:
+    """Follows in a thread, so that a test can write meanwhile."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.damaged: Counter[str] = Counter()
+        self._stop = threading.Event()
+        self._found: queue.Queue[Event] = queue.Queue()
+        self._thread = threading.Thread(
+            target=self._run, args=(follow(path, poll_s=0.01, damaged=self.damaged, stop=self._stop, **options),)
+        )
+        self._thread.start()
+
+    def _run(self, found: Iterator[Event]) -> None:
+        for item in found:
+            self._found.put(item)
+
+    def take(self, count: int) -> list[int]:
+        return numbers(self._found.get(timeout=20) for _ in range(count))
+
+    def settle(self) -> None:
+        """Give it the time of a few looks."""
+        self._thread.join(0.08)
+
+    def stop(self) -> list[int]:
+        self._stop.set()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return numbers(self._found.get() for _ in range(self._found.qsize()))
+
+
+@pytest.fixture
+def started() -> Iterator[list[Follower]]:
+    followers: list[Follower] = []
+    yield followers
+    for follower in followers:
+        follower.stop()
+
+
+@pytest.fixture(params=["jsonl", "sqlite"])
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JsonlSink | SqliteSink]:
+    made = JsonlSink(tmp_path / "events") if request.param == "jsonl" else SqliteSink(tmp_path / "events")
+    yield made
+    made.close()
+
+
+def test_new_events_alone(sink: Any, tmp_path: Path, started: list[Follower]) -> None:
+    sink.write(events(3))
+    started.append(follower := Follower(tmp_path / "events"))
+    follower.settle()
+    sink.write(events(2, 3))
+    assert follower.take(2) == [3, 4]
+    sink.write(events(1, 5))
+    assert follower.take(1) == [5]
+    assert follower.stop() == []
+
+
+def test_what_is_there_already_first(sink: Any, tmp_path: Path, started: list[Follower]) -> None:
+    sink.write(events(3))
+    started.append(follower := Follower(tmp_path / "events", from_start=True))
+    assert follower.take(3) == [0, 1, 2]
+    sink.write(events(1, 3))
+    assert follower.take(1) == [3]
+
+
+def test_a_file_that_is_made_later_is_new_from_its_first_line(sink: Any, tmp_path: Path, started: list[Follower]) -> None:
+    started.append(follower := Follower(tmp_path / "events"))
+    follower.settle()
+    (tmp_path / "events").touch()
+    follower.settle()
+    sink.write(events(2))
+    assert follower.take(2) == [0, 1]
+
+
+def test_a_closed_generator_releases_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    JsonlSink(path).write(events(2))
+    found = follow(path, poll_s=0.01, from_start=True)
+    assert next(found).payload["number"] == 0
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    found.close()  # type: ignore[attr-defined]  a generator
+    if before is not None:
+        assert len(os.listdir("/proc/self/fd")) == before - 1
+    untouched = follow(tmp_path / "gone.jsonl", poll_s=0.01)
+    untouched.close()  # type: ignore[attr-defined]  a generator
+
+
+def test_a_stop_that_was_set_before(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    assert list(follow(tmp_path / "gone.jsonl", stop=stop)) == []
+
+
+def test_lines_that_come_in_pieces_and_damaged_ones(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"\n")
+    started.append(follower := Follower(path, max_line_bytes=4000))
+    follower.settle()
+    with path.open("ab", buffering=0) as file:
+        line = event(0).encode() + b"\n"
+        file.write(line[:40])
+        follower.settle()
+        file.write(line[40:])
+        assert follower.take(1) == [0]
+        file.write(b"garbage\n" + b"x" * 5000 + b"\n" + event(1).encode() + b"\n")
+    assert follower.take(1) == [1]
+    assert follower.damaged == Counter({"not JSON": 1, "too_long": 1})
+
+
+def test_rotation_by_this_sink(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"\n")
+    started.append(follower := Follower(path))
+    follower.settle()
+    sink = JsonlSink(path, max_bytes=2000)
+    sink.write(events(200))  # many files between two looks
+    assert follower.take(200) == list(range(200))
+    for number in range(200, 260):
+        sink.write(events(1, number))
+    assert follower.take(60) == list(range(200, 260))
+    assert not follower.damaged
+
+
+def test_numbered_rotation_as_others_do_it(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(event(0).encode() + b"\n")
+    started.append(follower := Follower(path, from_start=True))
+    assert follower.take(1) == [0]
+    sink = JsonlSink(path)
+    for number in range(1, 4):
+        for old in range(number, 0, -1):
+            (tmp_path / f"events.jsonl.{old}").exists() and (tmp_path / f"events.jsonl.{old}").rename(
+                tmp_path / f"events.jsonl.{old + 1}"
+            )
+        path.rename(tmp_path / "events.jsonl.1")
+        sink.write(events(1, number))
+    assert follower.take(3) == [1, 2, 3]
+
+
+def test_a_line_written_late_to_the_old_file(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    late = path.open("ab", buffering=0)
+    late.write(event(0).encode() + b"\n")
+    started.append(follower := Follower(path, from_start=True))
+    assert follower.take(1) == [0]
+    path.rename(tmp_path / "events-20260101T000000.000000Z.jsonl")
+    follower.settle()  # no live file: it stays with the old one
+    late.write(event(1).encode())  # not even with a line end
+    path.write_bytes(event(2).encode() + b"\n")
+    late.close()
+    assert follower.take(2) == [1, 2]
+
+
+def test_truncation_and_replacement(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(item.encode() + b"\n" for item in events(3)))
+    started.append(follower := Follower(path))
+    follower.settle()
+    path.write_bytes(event(3).encode() + b"\n")  # truncates
+    assert follower.take(1) == [3]
+    (tmp_path / "new").write_bytes(event(4).encode() + b"\n")
+    os.replace(tmp_path / "new", path)
+    assert follower.take(1) == [4]
+
+
+def test_a_file_that_is_rotated_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(event(0).encode() + b"\n")
+    started.append(follower := Follower(path, from_start=True))
+    assert follower.take(1) == [0]
+    opened, refused = Path.open, threading.Event()
+
+    def gone_once(self: Path, *rest: Any) -> Any:
+        if self == path and not refused.is_set():
+            refused.set()
+            raise FileNotFoundError
+        return opened(self, *rest)
+
+    (tmp_path / "new").write_bytes(event(1).encode() + b"\n")
+    monkeypatch.setattr(Path, "open", gone_once)
+    os.replace(tmp_path / "new", path)
+    assert follower.take(1) == [1]
+    assert refused.is_set()
+
+
+def test_a_sibling_that_vanishes_while_they_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Follower]
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(event(0).encode() + b"\n")
+    started.append(follower := Follower(path, from_start=True))
+    assert follower.take(1) == [0]
+    listed = Path.iterdir
+    monkeypatch.setattr(
+        Path, "iterdir", lambda self: [tmp_path / "events-20250101T000000.000000Z.jsonl", *listed(self)]
+    )
+    path.rename(tmp_path / "events-20260101T000000.000000Z.jsonl")
+    JsonlSink(path).write(events(1, 1))
+    assert follower.take(1) == [1]
+
+
+def _write(path: Path, worker: int) -> None:
+    sink = JsonlSink(path, max_bytes=5000)
+    for start in range(0, 300, 3):
+        sink.write(events(3, worker * 1000 + start))
+
+
+def test_many_writers_and_a_fast_rotation(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.jsonl"
+    started.append(follower := Follower(path))
+    follower.settle()
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(path, number)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0] * 3
+    assert sorted(follower.take(900)) == sorted(worker * 1000 + number for worker in range(3) for number in range(300))
+
+
+def test_a_store_that_is_replaced_or_cannot_be_read_for_a_moment(tmp_path: Path, started: list[Follower]) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    sink.write(events(5))
+    started.append(follower := Follower(path))
+    follower.settle()
+    sink.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE events RENAME TO away")
+        connection.commit()
+        follower.settle()
+        connection.execute("ALTER TABLE away RENAME TO events")
+        connection.commit()
+    sink.write(events(1, 5))
+    assert follower.take(1) == [5]
+    sink.close()
+    other = SqliteSink(tmp_path / "other.db")
+    other.write(events(2, 10))
+    other.close()
+    os.replace(tmp_path / "other.db", path)
+    assert follower.take(2) == [10, 11]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+def test_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    JsonlSink(tmp_path / "events.jsonl").write(events(1))
+    found = follow("~/events.jsonl", from_start=True)
+    assert numbers([next(found)]) == [0]
