@@ -1,0 +1,129 @@
+"""Writes the reference pages that repeat what the code says: `python docs/generate.py`. A test keeps them in step."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from spanforge.config import Settings
+from spanforge.namespaces import feedback, retrieval
+from spanforge.sdk import SFFeedbackClient, SFRAGClient
+from spanforge.sdk._scores import RULES
+
+_HERE = Path(__file__).parent / "reference"
+_EVENTS = {
+    "llm.rag.query": retrieval.RetrievalQueryPayload,
+    "llm.rag.retrieved": retrieval.RetrievalResultPayload,
+    "llm.rag.reranked": retrieval.RerankPayload,
+    "llm.rag.generated": retrieval.RAGSpanPayload,
+    "llm.rag.evaluated": retrieval.RAGEvaluationPayload,
+    "llm.rag.session": retrieval.RAGSessionPayload,
+    "llm.rag.escalated": retrieval.EscalationPayload,
+    "llm.feedback.submitted": feedback.FeedbackSubmittedPayload,
+    "A chunk": retrieval.RetrievedChunk,
+}
+_CALLS = (
+    "trace_query trace_retrieval trace_rerank trace_generation trace_evaluation escalate end_session get_session "
+    "join_session session retrieval rerank generation attach current_session_id bind configure flush aflush shutdown "
+    "get_status"
+).split()
+_INPUTS = (Path(__file__).parent / "reference" / "_inputs.md").read_text(encoding="utf-8")
+
+
+def _sections(documentation: str) -> dict[str, str]:
+    """Take a Google-style docstring apart: the text before the first section, and each section by its name."""
+    parts = re.split(r"^(Args|Attributes|Returns|Raises):\n", inspect.cleandoc(documentation), flags=re.MULTILINE)
+    return {"": parts[0].strip(), **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return name and text of each entry of a section."""
+    found: dict[str, str] = {}
+    for line in inspect.cleandoc(section).splitlines():
+        match = re.match(r"(\w+): (.*)", line)
+        if match:
+            found[match[1]] = match[2]
+        elif found:
+            found[list(found)[-1]] += " " + line.strip()
+    return found
+
+
+def settings_page() -> str:
+    """Return the page of settings."""
+    told = _entries(_sections(Settings.__doc__ or "")["Attributes"])
+    lines = [
+        "# Settings",
+        "",
+        "What `configure()` takes. Each is also read from the environment, as `SPANFORGE_` and its name in capitals; keywords",
+        "win over the environment, which wins over the defaults. Lists are written `a, b` in the environment.",
+        "",
+        "| setting | default | meaning |",
+        "|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        lines.append(f"| `{name}` | `{field.get_default()!r}` | {told[name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def events_page() -> str:
+    """Return the page of payloads."""
+    lines = [
+        "# Events",
+        "",
+        "Payloads by type of event; [the envelope](envelope.md) is the same for all. Classes are in",
+        "`spanforge.namespaces.retrieval` and `spanforge.namespaces.feedback`: frozen, by keyword or position, with `to_dict()`",
+        "and `from_dict()`; an invalid value raises `ValueError` naming the field.",
+    ]
+    for event_type, payload in _EVENTS.items():
+        sections = _sections(payload.__doc__ or "")
+        told = _entries(sections["Attributes"])
+        head = sections[""].partition(": ")[2] or sections[""]
+        lines += ["", f"## {event_type}", "", f"`{payload.__name__}`. {head[:1].upper()}{head[1:]}", ""]
+        lines += ["| field | type | meaning |", "|---|---|---|"]
+        for field in fields(payload):
+            lines.append(f"| `{field.name}` | `{_type(field.type)}` | {told[field.name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _type(annotation: Any) -> str:
+    return str(annotation).replace("typing.", "").replace("|", "or")
+
+
+def calls_page() -> str:
+    """Return the page of trace calls."""
+    lines = ["# Trace calls", "", _INPUTS.strip(), ""]
+    for client, title, names in (
+        (SFRAGClient, "sf_rag", _CALLS),
+        (SFFeedbackClient, "sf_feedback", ["submit", "get_feedback", "get_summary", "get_status"]),
+    ):
+        for name in names:
+            method = getattr(client, name)
+            sections = _sections(method.__doc__ or "")
+            lines += [f"## {title}.{name}", "", "```text", _signature(name, method), "```", "", sections[""], ""]
+            if "Args" in sections:
+                lines += ["| argument | meaning |", "|---|---|"]
+                lines += [f"| `{key}` | {text} |" for key, text in _entries(sections["Args"]).items()]
+                lines.append("")
+            for part in ("Returns", "Raises"):
+                if part in sections:
+                    lines += [f"**{part}.** {' '.join(sections[part].split())}", ""]
+    rules = ", ".join(f"`{name}`" for name in RULES)
+    return "\n".join(lines).replace("{rules}", rules).rstrip() + "\n"
+
+
+def _signature(name: str, method: Any) -> str:
+    """Write a signature without the instance, one parameter a line where it is long."""
+    signature = inspect.signature(method)
+    kept = [parameter for key, parameter in signature.parameters.items() if key != "self"]
+    text = str(signature.replace(parameters=kept)).replace("'", "")
+    return name + text if len(text) < 100 else name + text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+
+
+PAGES = {"settings.md": settings_page, "events.md": events_page, "trace-calls.md": calls_page}
+
+if __name__ == "__main__":
+    for page, write in PAGES.items():
+        (_HERE / page).write_text(write(), encoding="utf-8")
