@@ -1,7 +1,8 @@
 """The one exit for values an application hands over: JSON-safe, bounded, and free of text.
 
 Free text becomes its type and digest. Only exact, well-known types are looked into; any other object becomes a
-marker with its class name, and none of its methods (`__repr__`, `__str__`, `__iter__`) is ever called.
+marker with its class name, and none of its methods (`__repr__`, `__str__`, `__iter__`) is ever called. For the same
+reason types are compared by `type(value)`: `isinstance` asks the value for its `__class__`, which it may refuse.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeAlias, TypeGuard, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -33,6 +34,7 @@ MAX_CAPTURED: Final = 512
 _LOOKED_AT: Final = 4_096
 _INT64: Final = 1 << 63
 _SURROGATE = re.compile("[\ud800-\udfff]")
+PATHS: Final = frozenset({Path, PurePath, PurePosixPath, PureWindowsPath, type(Path())})
 _FIELD_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$-]{0,63}")
 
 FAILURE_CODES: Final = frozenset(
@@ -75,12 +77,19 @@ _SECRETS: Final = (
 
 def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
     """Tell whether `value` is a dict, of anything."""
-    return isinstance(value, dict)
+    return issubclass(type(value), dict)
 
 
 def is_row(value: object) -> TypeGuard[Sequence[Any]]:
     """Tell whether `value` is a list or a tuple, of anything."""
-    return isinstance(value, (list, tuple))
+    return issubclass(type(value), (list, tuple))
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the value inside an enum member, and a plain string for one of a subclass; all else as it is."""
+    if issubclass(type(value), Enum):
+        value = value._value_
+    return str.__str__(value) if issubclass(type(value), str) else value
 
 
 def well_formed(text: str) -> str:
@@ -92,7 +101,7 @@ def scrub(text: str) -> str:
     """Return at most 512 characters of `text` with e-mail, phone, card, key and token patterns masked."""
     if len(text) > _LOOKED_AT:
         # A secret cut in two would escape its pattern, so the last, perhaps broken, word goes too.
-        text = text[:_LOOKED_AT].rsplit(None, 1)[0]
+        text = "".join(text[:_LOOKED_AT].rsplit(None, 1)[:1])
     for pattern, mask in _SECRETS:
         text = pattern.sub(mask, text)
     return well_formed(text[:MAX_CAPTURED])
@@ -122,19 +131,19 @@ class Cleaner:
 
     def error(self, value: object) -> str:
         """Return what is kept of an error: the class name of an exception, a known code, else a digest."""
-        if isinstance(value, type):
-            return value.__name__
-        if not isinstance(value, str):
+        if issubclass(type(value), type):
+            return cast("type[Any]", value).__name__
+        value = unwrapped(value)
+        if type(value) is not str:
             return type(value).__name__
         return value if value in _ERROR_NAMES else self.text(value, "error_message")
 
     def digest(self, value: object) -> str:
         """Return what stands where a digest belongs: a digest as given, any other text hashed."""
-        if not value:
-            return ""
-        if isinstance(value, str):
-            return value if is_digest(value) else self.hasher.digest(value)
-        return self.hasher.digest(value) if isinstance(value, bytes) else ""
+        value = unwrapped(value)
+        if type(value) is str:
+            return value if not value or is_digest(value) else self.hasher.digest(value)
+        return self.hasher.digest(value) if type(value) is bytes and value else ""
 
     def mapping(self, value: object, note: Note) -> dict[str, JsonValue]:
         """Return a JSON-safe copy of a metadata or filter mapping; what cannot be kept is noted by reason."""
@@ -171,12 +180,9 @@ class _Walk:
         return kept
 
     def _key(self, key: object) -> str:
-        if isinstance(key, Enum):
-            key = key._value_
-        if isinstance(key, str) and _FIELD_NAME.fullmatch(key):
-            return str.__str__(key)
-        if isinstance(key, str):
-            return self._cleaner.hasher.labelled("key", key)
+        key = unwrapped(key)
+        if type(key) is str:
+            return key if _FIELD_NAME.fullmatch(key) else self._cleaner.hasher.labelled("key", key)
         if key is None or type(key) in {bool, int, float, UUID}:
             return str(key)[:MAX_CAPTURED] if type(key) is not int or abs(key) < _INT64 else "int"
         self._note("key_type")
@@ -184,13 +190,12 @@ class _Walk:
 
     def _value(self, value: object, key: str, depth: int) -> JsonValue:
         self._budget -= 1
-        if isinstance(value, Enum):
-            value = value._value_
+        value = unwrapped(value)
         kind = type(value)
         if value is None or kind is bool:
             return value
-        if issubclass(kind, str):
-            return self._cleaner.text(str.__str__(value), key)  # type: ignore[arg-type]
+        if kind is str:
+            return self._cleaner.text(cast("str", value), key)
         if issubclass(kind, (int, float, Decimal)) or kind.__module__ == "numpy":
             return self._number(value)
         if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
@@ -207,7 +212,7 @@ class _Walk:
         kept = self._items(_own_iteration(value), key, depth)
         self._path.discard(id(value))
         # Sets have no order of their own; sorting keeps the same input to the same line.
-        return sorted(kept, key=repr) if isinstance(value, (set, frozenset)) else kept
+        return sorted(kept, key=repr) if issubclass(type(value), (set, frozenset)) else kept
 
     def _items(self, values: Iterable[object], key: str, depth: int) -> list[JsonValue]:
         kept: list[JsonValue] = []
@@ -223,7 +228,7 @@ class _Walk:
             if getattr(value, "shape", None) != ():
                 return f"type:{type(value).__name__}"
             value = value.item()
-        if isinstance(value, bool) or (isinstance(value, int) and -_INT64 <= value < _INT64):
+        if type(value) is bool or (type(value) is int and -_INT64 <= value < _INT64):
             return value
         number = as_float(value)
         if number is None:
@@ -231,18 +236,20 @@ class _Walk:
         return number
 
     def _scalar(self, value: object) -> JsonValue:
-        if isinstance(value, (bytes, bytearray)):
-            return self._cleaner.hasher.labelled("bytes", bytes(value))
-        if isinstance(value, PurePath):
+        kind = type(value)
+        if kind in {bytes, bytearray}:
+            return self._cleaner.hasher.labelled("bytes", bytes(cast("bytes", value)))
+        if kind in PATHS:
             return self._cleaner.hasher.labelled("path", str(value))
-        if type(value) is UUID:
+        if kind is UUID:
             return str(value)
-        if type(value) is timedelta:
-            return value.total_seconds()
-        if isinstance(value, (date, time)) and type(value) in {date, time, datetime}:
-            zone = getattr(value, "tzinfo", None)
+        if kind is timedelta:
+            return cast("timedelta", value).total_seconds()
+        if kind in {date, time, datetime}:
+            moment = cast("datetime", value)
+            zone = getattr(moment, "tzinfo", None)
             if zone is None or type(zone) in {timezone, ZoneInfo}:
-                return value.isoformat()
+                return moment.isoformat()
         self._note("unknown_type")
         return f"type:{type(value).__name__}"
 
@@ -250,9 +257,18 @@ class _Walk:
 def _own_iteration(value: Any) -> Iterable[object]:
     """Iterate by the built-in type's own method: a subclass may override `__iter__`."""
     for base in (list, tuple, set, frozenset, deque):
-        if isinstance(value, base):
+        if issubclass(type(value), base):
             return base.__iter__(value)  # type: ignore[no-any-return]
     return ()
+
+
+def _own_float(value: Any) -> float:
+    """Convert by the built-in type's own method: a subclass may override `__float__`."""
+    for base in (float, int, Decimal):
+        if issubclass(type(value), base):
+            return base.__float__(value)
+    text = str.__str__(value)
+    return float(text) if len(text) <= MAX_CAPTURED else math.nan
 
 
 def as_float(value: Any) -> float | None:
@@ -264,10 +280,8 @@ def as_float(value: Any) -> float | None:
         if kind.__module__ != "numpy" or getattr(value, "shape", None) != ():
             return None
         value = value.item()
-    if isinstance(value, str) and len(value) > MAX_CAPTURED:
-        return None
     try:
-        number = float(value)
+        number = _own_float(value)
     except (ValueError, TypeError, OverflowError):
         return None
     return number if math.isfinite(number) else None

@@ -5,14 +5,15 @@ Text is hashed here, in the caller's call, and goes no further.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from spanforge._hashing import is_digest
-from spanforge._text import Cleaner, Note, as_float, is_dict, is_row
-from spanforge.delivery.guard import attempt
+from spanforge._text import PATHS, Cleaner, Note, as_float, is_dict, is_row, unwrapped, well_formed
+from spanforge.delivery.guard import guarded
+from spanforge.exceptions import StrictModeError
 from spanforge.sdk import _coerce
 from spanforge.sdk._scores import normalise
 
@@ -59,7 +60,7 @@ def read_chunks(hits: Any, cleaner: Cleaner, note: Note, limit: int) -> Chunks:
 
     What cannot be used is replaced or left out, and noted.
     """
-    if isinstance(hits, ChunkCollector):
+    if type(hits) is ChunkCollector:
         return hits.result()
     collector = ChunkCollector(cleaner, note, limit)
     collector.add(hits)
@@ -96,8 +97,8 @@ class ChunkCollector:
             # A dict that already says exactly what a chunk is, which most are, goes the short way.
             payload = _plain(hit) if type(hit) is dict else None
             if payload is None:
-                payload = _Reader(self._cleaner, self._note, self._given).read(hit)
-                self._mapped = self._mapped or "raw_score" in payload
+                payload = _read(_Reader(self._cleaner, self._note, self._given), hit)
+                self._mapped = self._mapped or "raw_score" in payload or "_mapped" in payload
                 size += _BYTES_PER_CHARACTER * len(str(payload["metadata"]))
             size += _CHUNK_BYTES + len(payload["source"])
             payloads.append(payload)
@@ -144,52 +145,56 @@ def _plain(hit: Any) -> dict[str, Any] | None:
     return None
 
 
-def _items(hits: object, note: Note) -> Sequence[Any]:
-    if hits is None:
-        return ()
-    if is_row(hits):
-        return hits
+def _items(hits: object, note: Note) -> Iterable[Any]:
+    if hits is None or type(hits) in {list, tuple}:
+        return cast("Sequence[Any]", hits or ())
     if is_dict(hits):
         return _columns(hits) or _inner_list(hits) or [hits]
-    if isinstance(hits, Iterator):
+    if issubclass(type(hits), Iterator):
         # Reading it would take the application's results away.
         note("chunks_iterator")
         return ()
-    return _inner_list(hits) or [hits]
+    elements = _coerce.elements(hits)
+    return elements if elements is not None else _inner_list(hits) or [hits]
 
 
-def _inner_list(hits: object) -> Sequence[Any]:
+def _inner_list(hits: object) -> list[Any]:
     """Return the list inside a store's response object."""
-    return next((inner for name in _LISTS if is_row(inner := _get(hits, name))), ())
+    return next((inner for name in _LISTS if (inner := _row(_get(hits, name)))), list[Any]())
 
 
 def _columns(hits: dict[Any, Any]) -> list[Any]:
     """Turn a result given by columns, one list of lists for each field (Chroma), into rows."""
-    ids = hits.get("ids")
-    if not is_row(ids) or not ids:
+    ids = _row(_get(hits, "ids"))
+    if not ids:
         return []
-    if not is_row(ids[0]):
-        ids, hits = [ids], {name: [hits.get(name)] for name in _COLUMNS}
+    nested = bool(_row(ids[0]))
     rows: list[dict[str, Any]] = []
-    for group, group_ids in enumerate(ids):
-        columns = {single: _at(hits.get(many), group) for many, single in _COLUMNS.items()}
-        for position, chunk_id in enumerate(group_ids):
+    for group, group_ids in enumerate(ids if nested else [ids]):
+        columns = {
+            single: _row(_at(_row(column), group) if nested else column)
+            for many, single in _COLUMNS.items()
+            if (column := _get(hits, many)) is not None
+        }
+        for position, chunk_id in enumerate(_row(group_ids)):
             row = {name: value for name, column in columns.items() if (value := _at(column, position)) is not None}
             rows.append({"chunk_id": chunk_id, **row})
     return rows
 
 
-def _at(column: object, position: int) -> Any:
-    return column[position] if is_row(column) and position < len(column) else None
+def _row(value: object) -> list[Any]:
+    """Return the elements of a list, a tuple or an array; of anything else none."""
+    elements = _coerce.elements(value) if is_row(value) or type(value).__module__ == "numpy" else None
+    return [] if elements is None else list(elements)
+
+
+def _at(column: list[Any], position: int) -> Any:
+    return column[position] if position < len(column) else None
 
 
 def _get(thing: object, name: str) -> Any:
     """Read a key or an attribute; an attribute that raises reads as absent."""
-    if is_dict(thing):
-        return thing.get(name)
-    found: list[Any] = []
-    attempt(lambda: found.append(getattr(thing, name, None)))
-    return found[0] if found else None
+    return dict[Any, Any].get(thing, name) if is_dict(thing) else _coerce.attribute(thing, name)
 
 
 class _Reader:
@@ -209,7 +214,7 @@ class _Reader:
     def read(self, hit: Any) -> dict[str, Any]:
         """Return the payload; `raw_score` stands in it until the scores of the whole result are mapped."""
         hit, given_score, is_distance = self._unwrap(hit)
-        metadata = next((value for name in _METADATA if (value := _get(hit, name))), None)
+        metadata = next((value for name in _METADATA if is_dict(value := _get(hit, name)) and len(value)), None)
         content_hash = self._content_hash(hit)
         payload: dict[str, Any] = {
             "chunk_id": self._chunk_id(hit, metadata, content_hash),
@@ -224,10 +229,23 @@ class _Reader:
             payload["rank"] = rank
         return payload
 
+    def unreadable(self) -> dict[str, Any]:
+        """Return what stands for a hit whose own code fails when it is looked at."""
+        self._note("chunk")
+        return {
+            "chunk_id": f"chunk-{self._position}",
+            "content_hash": "",
+            "score": 0.0,
+            "source": "",
+            "metadata": _EMPTY,
+            "_mapped": True,
+        }
+
     def _unwrap(self, hit: Any) -> tuple[Any, Any, bool]:
         """Take apart `(document, score)` pairs and nodes that carry their score beside them."""
-        if is_row(hit) and len(hit) == _PAIR:
-            first, second = hit
+        hit = unwrapped(hit)
+        if is_row(hit) and len(pair := _row(hit)) == _PAIR:
+            first, second = pair
             if as_float(first) is not None and as_float(second) is None:
                 first, second = second, first
             return ({"chunk_id": first} if as_float(first) is not None else first), second, False
@@ -237,22 +255,17 @@ class _Reader:
         return (hit if node is None else node), score, score_name in _DISTANCES
 
     def _content_hash(self, hit: Any) -> str:
-        given = _get(hit, "content_hash")
-        if given:
-            return self._cleaner.digest(given)
-        if isinstance(hit, (str, bytes)):
-            return self._cleaner.hasher.digest(hit)
-        for name in _TEXTS:
-            text = _get(hit, name)
-            if isinstance(text, (str, bytes)) and text:
-                return self._cleaner.hasher.digest(text)
-        return ""
+        if digest := self._cleaner.digest(_get(hit, "content_hash")):
+            return digest
+        texts = [hit] if type(hit) in {str, bytes} else (unwrapped(_get(hit, name)) for name in _TEXTS)
+        text = next((text for text in texts if type(text) in {str, bytes} and text), None)
+        return "" if text is None else self._cleaner.hasher.digest(text)
 
     def _chunk_id(self, hit: Any, metadata: Any, content_hash: str) -> str:
         for holder in (hit, metadata):
             for name in _IDS:
                 given = _get(holder, name) if holder is not None else None
-                if given is not None and given != "" and (text := _coerce.identifier(given)):
+                if given is not None and (text := _coerce.identifier(given)):
                     return text
         if content_hash:
             return f"sha256:{content_hash[-64:][:16]}"
@@ -262,15 +275,16 @@ class _Reader:
     def _source(self, hit: Any, metadata: Any) -> str:
         for holder in (hit, metadata):
             for name in _SOURCES:
-                given = _get(holder, name) if holder is not None else None
-                if isinstance(given, (str, int)) or type(given).__module__ == "pathlib":
-                    return _source_text(given)
+                given = unwrapped(_get(holder, name)) if holder is not None else None
+                if given is not None and (text := _source_text(given)):
+                    return text
         return ""
 
     def _score(self, payload: dict[str, Any], hit: Any, given: Any, *, is_distance: bool) -> None:
         value = as_float(given)
         if value is None:
             self._note("score" if given is not None else "score_missing")
+            payload["_mapped"] = True
             return
         kept_raw = as_float(_get(hit, "raw_score"))
         if kept_raw is not None and 0.0 <= value <= 1.0:
@@ -283,18 +297,25 @@ class _Reader:
             payload["_distance"] = True
 
 
+def _unreadable(_error: Exception, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> dict[str, Any]:
+    return args[0].unreadable()
+
+
+_read: Final[Callable[[_Reader, Any], dict[str, Any]]] = guarded(_Reader.read, _unreadable, meant=(StrictModeError,))
+
+
 def _source_text(value: object) -> str:
-    text = str(value)[:_MAX_SOURCE]
-    return _coerce.well_formed(text)
+    if type(value) is str or type(value) in PATHS:
+        return well_formed(str(value)[:_MAX_SOURCE])
+    return _coerce.identifier(value) or "" if type(value) is int else ""
 
 
 def _map_scores(payloads: Iterable[dict[str, Any]]) -> str | None:
     """Bring the scores of one result into [0, 1] by one rule; drop `raw_score` where it says nothing more."""
     rows = [row for row in payloads if not row.pop("_mapped", False)]
     distances = [row.pop("_distance", False) for row in rows]
-    scored = [row for row in rows if "raw_score" in row or row["score"]]
-    rule, scores = normalise([row.get("raw_score", row["score"]) for row in scored], distances=any(distances))
-    for row, score in zip(scored, scores, strict=True):
+    rule, scores = normalise([row.get("raw_score", row["score"]) for row in rows], distances=any(distances))
+    for row, score in zip(rows, scores, strict=True):
         raw = row.setdefault("raw_score", row["score"])
         row["score"] = score
         if rule is None:

@@ -1,20 +1,37 @@
 """Single values as applications hand them over, made usable or replaced, and counted where they were.
 
-Each function takes the short way for the values that well-behaved callers pass.
+Each function takes the short way for the values that well-behaved callers pass, and calls no method that a value
+could have of its own: whatever one field is, the others are recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from enum import Enum
 from typing import Any, Final, cast
 from uuid import UUID
 
 from spanforge._hashing import Hasher
-from spanforge._text import Note, as_float, well_formed
+from spanforge._text import Note, as_float, unwrapped, well_formed
+from spanforge.delivery.guard import guarded
 
-__all__ = ["choice", "count", "id_list", "identifier", "milliseconds", "name", "query_text", "score", "session_id"]
+__all__ = [
+    "attribute",
+    "choice",
+    "count",
+    "elements",
+    "flag",
+    "id_list",
+    "identifier",
+    "milliseconds",
+    "name",
+    "number",
+    "query_text",
+    "score",
+    "session_id",
+]
 
 MAX_ID: Final = 512
 MAX_NAME: Final = 256
@@ -28,14 +45,13 @@ def name(value: object, field: str, note: Note) -> str:
     """Return a short label (model, retriever, namespace …), at most 256 characters."""
     if type(value) is str and len(value) <= MAX_NAME and value.isascii():
         return value
-    if isinstance(value, Enum):
-        value = value._value_
+    value = unwrapped(value)
     if value is None:
         return ""
-    if isinstance(value, str):
+    if type(value) is str:
         if len(value) > MAX_NAME:
             note(f"{field}_too_long")
-        return well_formed(str.__str__(value)[:MAX_NAME])
+        return well_formed(value[:MAX_NAME])
     if type(value) in {int, float, bool, UUID}:
         return str(value)[:MAX_NAME] if type(value) is not int else identifier(value) or ""
     note(field)
@@ -46,10 +62,9 @@ def identifier(value: object) -> str | None:  # noqa: PLR0911  one line for each
     """Return an id as text, None for what cannot be one. A longer id than 512 characters becomes its digest."""
     if type(value) is str and value.isascii():
         return value if len(value) <= MAX_ID else f"sha256:{_PLAIN.digest(value)}"
-    if isinstance(value, Enum):
-        value = value._value_
-    if isinstance(value, str):
-        value = well_formed(str.__str__(value))
+    value = unwrapped(value)
+    if type(value) is str:
+        value = well_formed(value)
         return value if len(value) <= MAX_ID else f"sha256:{_PLAIN.digest(value)}"
     if type(value) is bytes:
         return value.hex() if len(value) <= MAX_ID // 2 else f"sha256:{_PLAIN.digest(value)}"
@@ -75,13 +90,14 @@ def session_id(value: object, note: Note) -> str | None:
 
 def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
     """Return a list of ids; those that cannot be one are left out, noted."""
-    if not values:
+    if values is None:
         return []
-    if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, set, frozenset, dict)):
+    items = elements(values)
+    if items is None:
         note(field)
         return []
     kept: list[str] = []
-    for item in cast("Iterable[Any]", values):
+    for item in items:
         if len(kept) >= limit:
             note(f"{field}_too_many")
             break
@@ -150,8 +166,7 @@ def number(value: Any, field: str, note: Note) -> float | None:
 
 def choice(value: Any, field: str, allowed: frozenset[str], note: Note, *, otherwise: str) -> str:
     """Return one of the allowed words; `otherwise`, noted, for anything else."""
-    if isinstance(value, Enum):
-        value = value._value_
+    value = unwrapped(value)
     if type(value) is str and value in allowed:
         return value
     note(field)
@@ -159,18 +174,50 @@ def choice(value: Any, field: str, allowed: frozenset[str], note: Note, *, other
 
 
 def flag(value: object) -> bool | None:
-    """Return a flag that may be absent."""
-    return None if value is None else value is True or value == 1
+    """Return a flag that may be absent; numbers count as in Python, anything else as false."""
+    return None if value is None else bool(as_float(value))
+
+
+def attribute(value: object, name: str) -> Any:
+    """Read an attribute; one that raises reads as absent."""
+    return _getattr(value, name, None)
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+_getattr: Final[Callable[[object, str, Any], Any]] = guarded(getattr, _none, meant=())
+
+
+def elements(values: Any) -> Iterable[Any] | None:
+    """Return the elements of a collection that can be read without using it up; None for anything else."""
+    kind = cast("type[Any]", type(values))
+    bases: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
+    for base in bases:
+        if issubclass(kind, base):
+            return base.__iter__(values)
+    if kind.__module__ == "numpy" and getattr(values, "ndim", 0) == 1:
+        return values.tolist()
+    if issubclass(kind, (str, bytes, bytearray)) or not issubclass(kind, (Sequence, AbstractSet, ValuesView)):
+        return None
+    return _listed(values)
+
+
+_listed: Final[Callable[[Iterable[Any]], list[Any] | None]] = guarded(list, _none, meant=())
 
 
 def query_text(value: object, note: Note) -> str | bytes:
     """Return what of a query is hashed: its text, or the text inside a framework's query object."""
-    if isinstance(value, (str, bytes)):
-        return value
-    inner = getattr(value, "query_str", None)
-    if isinstance(inner, str):
+    value = unwrapped(value)
+    if value is None:
+        return ""
+    if type(value) in {str, bytes}:
+        return cast("str | bytes", value)
+    if type(value) in {int, float, bool}:
+        return str(value) if type(value) is not int else identifier(value) or ""
+    inner = unwrapped(attribute(value, "query_str"))
+    if type(inner) is str:
         return inner
-    if value is None or type(value) in {int, float, bool}:
-        return "" if value is None else str(value)
     note("query")
     return ""

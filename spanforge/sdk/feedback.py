@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from spanforge._text import Note, is_dict, unwrapped
 from spanforge.config import SFClientConfig
 from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
 from spanforge.sdk import _coerce as coerce
@@ -56,8 +58,48 @@ class FeedbackStatusInfo:
     sessions_tracked: int
 
 
+class _Ratings:
+    """The latest ratings by session, bounded, and how many there were in all.
+
+    Attributes:
+        pid: The process they were submitted in.
+        submitted: Ratings accepted.
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.submitted = 0
+        self._lock = threading.RLock()
+        self._kept: OrderedDict[str, list[FeedbackSubmittedPayload]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, payload: FeedbackSubmittedPayload) -> None:
+        with self._lock:
+            self.submitted += 1
+            kept = self._kept.setdefault(payload.session_id, [])
+            self._kept.move_to_end(payload.session_id)
+            kept.append(payload)
+            del kept[:-_MAX_PER_SESSION]
+            while len(self._kept) > _MAX_SESSIONS:
+                self._kept.popitem(last=False)
+
+    def of(self, session_id: str) -> list[FeedbackSubmittedPayload]:
+        with self._lock:
+            return list(self._kept.get(session_id, ()))
+
+    def all(self) -> list[FeedbackSubmittedPayload]:
+        with self._lock:
+            return [payload for payloads in self._kept.values() for payload in payloads]
+
+
 def _no_feedback_id(client: SFFeedbackClient, *_args: Any, **_kwargs: Any) -> str:
     return client.cell.get().new_session_id()
+
+
+def _no_ratings(*_args: Any, **_kwargs: Any) -> list[dict[str, Any]]:
+    return []
 
 
 class SFFeedbackClient(SFServiceClient):
@@ -71,9 +113,7 @@ class SFFeedbackClient(SFServiceClient):
 
     def __init__(self, config: SFClientConfig | None = None) -> None:
         super().__init__(config, "feedback")
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, list[FeedbackSubmittedPayload]] = OrderedDict()
-        self._submitted = 0
+        self._ratings = _Ratings()
 
     @never_raises(_no_feedback_id)
     def submit(
@@ -111,61 +151,52 @@ class SFFeedbackClient(SFServiceClient):
         chosen = FeedbackRating(
             coerce.choice(rating, "rating", frozenset(FeedbackRating), note, otherwise=FeedbackRating.FREE_TEXT)
         )
-        details = dict(metadata) if isinstance(metadata, dict) else metadata
-        issues = details.pop("issues", ()) if isinstance(details, dict) else ()
+        details = dict[Any, Any].copy(metadata) if is_dict(metadata) else metadata
+        issues = details.pop("issues", ()) if is_dict(details) else ()
         payload = FeedbackSubmittedPayload(
             feedback_id=feedback_id,
             session_id=own_id or feedback_id,
             trace_id=coerce.name(trace_id, "trace_id", note),
             rating=chosen,
-            comment_hash=hasher.digest(coerce.query_text(comment, note)) if comment else "",
-            user_id_hash=hasher.digest(coerce.identifier(user_id) or "") if user_id is not None else "",
+            comment_hash=hasher.digest(text) if (text := coerce.query_text(comment, note)) else "",
+            user_id_hash=hasher.digest(user) if (user := _user(user_id, note)) else "",
             source=coerce.name(source, "source", note),
             metadata=runtime.cleaner.mapping(details, note),
             value=chosen.numeric_value(),
             issues=tuple(_codes(issues, note)),
         )
-        self._remember(payload)
+        self._own_ratings().add(payload)
         record = payload.to_dict()
         record["rating"] = chosen.value
         runtime.outside("llm.feedback.submitted", payload.session_id, record)
         return feedback_id
 
+    @never_raises(_no_ratings)
     def get_feedback(
         self, session_id: str, *, rating_filter: str | FeedbackRating | None = None
     ) -> list[dict[str, Any]]:
         """Return the ratings of a session that this process remembers, in the order they were submitted."""
-        with self._lock:
-            kept = list(self._kept.get(coerce.identifier(session_id) or "", ()))
-        wanted = None if rating_filter is None else str(rating_filter)
+        kept = self._own_ratings().of(coerce.identifier(session_id) or "")
+        wanted = None if rating_filter is None else unwrapped(rating_filter)
         return [payload.to_dict() for payload in kept if wanted is None or payload.rating == wanted]
 
     def get_summary(self, session_id: str = ALL_SESSIONS) -> FeedbackSummaryPayload:
         """Return what the remembered ratings of a session, or of all sessions, come to."""
         own_id = coerce.identifier(session_id) or ALL_SESSIONS
-        with self._lock:
-            if own_id == ALL_SESSIONS:
-                kept = [payload for payloads in self._kept.values() for payload in payloads]
-            else:
-                kept = list(self._kept.get(own_id, ()))
-        return summarise(own_id, kept)
+        ratings = self._own_ratings()
+        return summarise(own_id, ratings.all() if own_id == ALL_SESSIONS else ratings.of(own_id))
 
     def get_status(self) -> FeedbackStatusInfo:
         """Return how many ratings were accepted, and whether they arrive."""
-        ledgers = self.cell.get().dispatcher.ledgers()
-        with self._lock:
-            lost = any(ledger.lost for ledger in ledgers.values())
-            return FeedbackStatusInfo("degraded" if lost else "ok", self._submitted, len(self._kept))
+        lost = any(ledger.lost for ledger in self.cell.get().dispatcher.ledgers().values())
+        ratings = self._own_ratings()
+        return FeedbackStatusInfo("degraded" if lost else "ok", ratings.submitted, len(ratings))
 
-    def _remember(self, payload: FeedbackSubmittedPayload) -> None:
-        with self._lock:
-            self._submitted += 1
-            kept = self._kept.setdefault(payload.session_id, [])
-            self._kept.move_to_end(payload.session_id)
-            kept.append(payload)
-            del kept[:-_MAX_PER_SESSION]
-            while len(self._kept) > _MAX_SESSIONS:
-                self._kept.popitem(last=False)
+    def _own_ratings(self) -> _Ratings:
+        """Return the ratings of this process: a forked child begins with none, and with a lock nobody holds."""
+        if self._ratings.pid != os.getpid():
+            self._ratings = _Ratings()
+        return self._ratings
 
 
 def summarise(session_id: str, ratings: list[FeedbackSubmittedPayload]) -> FeedbackSummaryPayload:
@@ -196,13 +227,21 @@ def _mean_of(ratings: list[FeedbackSubmittedPayload], prefix: str) -> float | No
     return fmean(points) if points else None
 
 
-def _codes(issues: object, note: Any) -> list[str]:
+def _user(user_id: object, note: Note) -> str:
+    text = coerce.identifier(user_id)
+    if text is None and user_id is not None:
+        note("user_id")
+    return text or ""
+
+
+def _codes(issues: object, note: Note) -> list[str]:
     """Return the known issue codes among those given; anything else may be text, and is left out."""
-    given = [issues] if isinstance(issues, str) else issues
     codes: list[str] = []
-    for issue in cast("list[Any]", given) if isinstance(given, (list, tuple)) else ():
-        if isinstance(issue, str) and issue in ISSUE_CODES and len(codes) < _MAX_ISSUES:
-            codes.append(issue)
+    given = unwrapped(issues)
+    for issue in [given] if type(given) is str else coerce.elements(given) or ():
+        code = unwrapped(issue)
+        if type(code) is str and code in ISSUE_CODES and len(codes) < _MAX_ISSUES:
+            codes.append(code)
         else:
             note("issues")
     return codes

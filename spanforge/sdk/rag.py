@@ -67,6 +67,14 @@ def _zero(*_args: Any, **_kwargs: Any) -> int:
     return 0
 
 
+def _so_far(_client: SFRAGClient, _hits: object, so_far: object) -> object:
+    return so_far
+
+
+def _no_digest(*_args: Any) -> str:
+    return ""
+
+
 class SFRAGClient(SFServiceClient):
     """Traces Retrieval-Augmented Generation.
 
@@ -102,7 +110,8 @@ class SFRAGClient(SFServiceClient):
 
         Args:
             query: The question; only its SHA-256 digest is kept.
-            session_id: Joins an open session, or names the new one; a ULID is made without it.
+            session_id: Joins an open session, or names the new one. Without it the session of the scope is meant;
+                outside of any, a new one, whose id is a ULID.
             top_k: Chunks asked for, at least 1.
             retriever_name: Vector store or retriever.
             embedding_model: Model that embeds the query.
@@ -116,10 +125,12 @@ class SFRAGClient(SFServiceClient):
             The session id, for the calls that follow.
         """
         runtime = self.cell.get()
+        if runtime.settings.disabled:
+            return coerce.identifier(session_id) or runtime.new_session_id()
         return self._query(
             runtime,
             runtime.cleaner.hasher.digest(query if type(query) is str else coerce.query_text(query, runtime.note)),
-            session_id,
+            session_id if session_id is not None else current_session.get(),
             top_k,
             retriever_name,
             embedding_model,
@@ -156,7 +167,7 @@ class SFRAGClient(SFServiceClient):
             "embedding_model": coerce.name(embedding_model, "embedding_model", note),
             "namespace": coerce.name(namespace, "namespace", note),
             "latency_ms": coerce.milliseconds(latency_ms, "latency_ms", note),
-            "filters": runtime.cleaner.mapping(filters, note) if filters else _EMPTY,
+            "filters": _EMPTY if filters is None else runtime.cleaner.mapping(filters, note),
         }
         if runtime.cleaner.hasher.key_id:
             payload["query_hash_alg"] = runtime.cleaner.hasher.algorithm
@@ -165,8 +176,8 @@ class SFRAGClient(SFServiceClient):
             dimensions := coerce.count(embedding_dimensions, "embedding_dimensions", note, minimum=1)
         ):
             payload["embedding_dimensions"] = dimensions
-        if pipeline_name:
-            payload["pipeline_name"] = coerce.name(pipeline_name, "pipeline_name", note)
+        if label := coerce.name(pipeline_name, "pipeline_name", note):
+            payload["pipeline_name"] = label
         return runtime.query(own_id, payload, _STAGE_BYTES + _values(payload["filters"]))
 
     @never_raises(_nothing)
@@ -212,9 +223,7 @@ class SFRAGClient(SFServiceClient):
             "chunks": found.payloads,
             "total_found": coerce.count(total_found, "total_found", note, default=found.given),
             "latency_ms": coerce.milliseconds(latency_ms, "latency_ms", note),
-            "status": "ok"
-            if status == "ok"
-            else coerce.choice(status, "status", _RETRIEVAL_STATUS, note, otherwise="error"),
+            "status": coerce.choice(status, "status", _RETRIEVAL_STATUS, note, otherwise="error"),
         }
         if error_message is not None:
             payload["error_message"] = runtime.cleaner.error(error_message)
@@ -326,9 +335,7 @@ class SFRAGClient(SFServiceClient):
             "prompt_tokens": coerce.count(prompt_tokens, "prompt_tokens", note),
             "output_tokens": coerce.count(output_tokens, "output_tokens", note),
             "latency_ms": coerce.milliseconds(latency_ms, "latency_ms", note),
-            "status": "ok"
-            if status == "ok"
-            else coerce.choice(status, "status", _GENERATION_STATUS, note, otherwise="error"),
+            "status": coerce.choice(status, "status", _GENERATION_STATUS, note, otherwise="error"),
         }
         if (
             grounding_score is not None
@@ -487,18 +494,22 @@ class SFRAGClient(SFServiceClient):
         """
         return SessionScope(self, partial(self._begin, self._digest(query), **details), self._end)
 
-    @never_raises(lambda *_args: "")
+    @never_raises(_no_digest)
     def _digest(self, query: object) -> str:
         runtime = self.cell.get()
-        return runtime.cleaner.hasher.digest(coerce.query_text(query, runtime.note))
+        return (
+            "" if runtime.settings.disabled else runtime.cleaner.hasher.digest(coerce.query_text(query, runtime.note))
+        )
 
     @never_raises(_own_session_id)
     def _begin(self, query_hash: str, **details: Any) -> str:
         return self._query(self.cell.get(), query_hash, **details)
 
-    @never_raises(lambda _client, _hits, so_far: so_far)
+    @never_raises(_so_far)
     def _read(self, hits: object, so_far: object) -> object:
         runtime = self.cell.get()
+        if runtime.settings.disabled:
+            return None
         collector = so_far
         if not isinstance(collector, ChunkCollector):
             collector = ChunkCollector(runtime.cleaner, runtime.note, runtime.settings.max_chunk_ids)
