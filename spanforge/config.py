@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
 
-from spanforge._hashing import MIN_KEY_BYTES
+from spanforge._hashing import MIN_KEY_BYTES, utf8
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError
 
@@ -124,9 +124,9 @@ class Settings(BaseModel):
         return cls._validated({**_from_environment(), **(overrides or {})})
 
     @classmethod
-    def load_leniently(cls) -> Self:
-        """Build settings from the environment where nobody can catch an error: bad values are logged and left out."""
-        values = _from_environment()
+    def load_leniently(cls, overrides: Mapping[str, object] | None = None) -> Self:
+        """Build settings as `load` does where nobody can catch an error: bad values are logged and left out."""
+        values = {**_from_environment(), **(overrides or {})}
         while True:
             try:
                 return cls._validated(values)
@@ -146,7 +146,7 @@ class Settings(BaseModel):
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             problem = f"{first['loc'][0]}: {_remedy(first['type'], first['msg'])}"
         else:
-            if settings.hash_key is None or len(settings.hash_key.get_secret_value().encode()) >= MIN_KEY_BYTES:
+            if settings.hash_key is None or len(utf8(settings.hash_key.get_secret_value())) >= MIN_KEY_BYTES:
                 return settings
             problem = f"hash_key: needs at least {MIN_KEY_BYTES} bytes; secrets.token_urlsafe(32) makes one"
         raise ConfigError(problem)
@@ -209,7 +209,7 @@ class SFClientConfig:
     max_retries: int = 3
     local_fallback_enabled: bool = True
     tls_verify: bool = True
-    proxy: str | None = None
+    proxy: str | None = Field(default=None, repr=False)  # it may hold a password
     signing_key: SecretStr = _NO_SECRET
     magic_secret: SecretStr = _NO_SECRET
 

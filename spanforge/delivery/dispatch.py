@@ -92,6 +92,13 @@ class Dispatcher:
                 if attempt(worker.start) is not None:
                     self._state = "in_line"
 
+    def follow(self, earlier: Dispatcher) -> None:
+        """Take turns with an earlier dispatcher, which is about to be closed, at the sinks that both have."""
+        for worker in self._workers:
+            for other in earlier._workers:
+                if other.sink is worker.sink:
+                    worker.follow(other)
+
     def ledgers(self) -> dict[str, SinkLedger]:
         """Return every sink's ledger by name, all of the same instant."""
         with self.log.lock:

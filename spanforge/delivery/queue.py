@@ -97,10 +97,7 @@ class EventLog:
     def accept(self, draft: Draft) -> None:
         """Take an event from the application and queue it for every sink; once closed, count it dropped."""
         self.accepted += 1
-        if self.closed:
-            self.refused["shutdown"] += 1
-        else:
-            self._append(draft)
+        self._append(draft)
 
     def refuse(self, reason: str) -> None:
         """Take an event from the application and drop it at once, for a reason."""
@@ -108,6 +105,9 @@ class EventLog:
         self.refused[reason] += 1
 
     def _append(self, draft: Draft) -> None:
+        if self.closed:
+            self.refused["shutdown"] += 1
+            return
         self.tail += 1
         if not self.cursors:
             self._head = self.tail
@@ -176,17 +176,22 @@ class EventLog:
         self._trim()
 
     def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
-        """Record what a sink says of events it kept."""
-        cursor.kept -= receipt.total
-        cursor.delivered += receipt.delivered
-        cursor.failed += receipt.failed
-        cursor.dropped.update(receipt.dropped)
+        """Record what a sink says of events it kept; what it says of more events than it has is not believed."""
+        for kind, count in (("delivered", receipt.delivered), ("failed", receipt.failed), *receipt.dropped.items()):
+            settled = max(0, min(count, cursor.kept))
+            cursor.kept -= settled
+            if kind == "delivered":
+                cursor.delivered += settled
+            elif kind == "failed":
+                cursor.failed += settled
+            elif settled:
+                cursor.dropped[kind] += settled
         self.changed.notify_all()
 
-    def keep(self, cursor: Cursor) -> None:
-        """Leave what is in flight with the sink, which will account for it."""
-        cursor.kept += cursor.in_flight
-        cursor.in_flight = 0
+    def keep(self, cursor: Cursor, count: int) -> None:
+        """Leave events that are in flight with the sink, which will account for them."""
+        cursor.kept += count
+        cursor.in_flight -= count
         self._trim()
 
     def gather(self, cursor: Cursor) -> None:

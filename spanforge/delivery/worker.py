@@ -61,6 +61,7 @@ class Worker:
         kind = GatheredSupply if getattr(sink, "whole_sessions", False) else Supply
         self._supply = kind(log, self._cursor, policy.source)
         self._thread: threading.Thread | None = None
+        self._earlier: Worker | None = None
         # Held while the sink is in use, by the thread or by a caller that delivers in line.
         self._using_sink = threading.RLock()
         self._busy = False
@@ -69,6 +70,7 @@ class Worker:
         self._stop_by: float | None = None
         self._down_until = 0.0
         self._rest_s = _FIRST_REST_S
+        self._refused_probes = 0
         self._last_error = ""
         self._reported_at = -_REPORT_EVERY_S
 
@@ -128,6 +130,11 @@ class Worker:
             last_error=self._last_error,
         )
 
+    def follow(self, earlier: Worker) -> None:
+        """Use the sink only once an earlier worker, which has it too, has ended: no two of its calls run at once."""
+        self._earlier = earlier
+        self._using_sink = earlier._using_sink
+
     def deliver_in_line(self, timeout: float) -> None:
         """Deliver what waits from the calling thread; give it up if the sink stays in use for `timeout` seconds."""
         # A sink that hangs costs that time once, not with every event.
@@ -147,6 +154,9 @@ class Worker:
     # -- the thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        while self._earlier is not None and not self._past_stop():
+            if self._earlier.join(_clock.monotonic() + _PROBE_EVERY_S):
+                self._earlier = None
         while self._wait_for_work():
             with self._using_sink:
                 self._drain(in_line=False)
@@ -184,7 +194,7 @@ class Worker:
 
     def _drain(self, *, in_line: bool) -> None:
         """Write batches until nothing waits, or until the time to stop has come."""
-        log = self._log
+        log, events = self._log, list[Event]()
         self._busy = True
         try:
             while True:
@@ -202,6 +212,10 @@ class Worker:
                     return
         finally:
             self._busy = False
+            if left := self._cursor.in_flight:
+                # Only where the application is interrupted while it delivers in line: nobody knows what was written.
+                with log.lock:
+                    self._supply.put_back(events[-left:])
 
     def _deliver(self, events: list[Event], *, probing: bool, in_line: bool) -> None:
         tries = 0
@@ -213,9 +227,7 @@ class Worker:
             events = self._settle_front(events, error)
             tries += 1
             if probing:
-                with self._log.lock:
-                    self._supply.put_back(events)
-                self._go_down()
+                self._probe_failed(events)
                 return
             final = in_line or tries >= self._policy.max_attempts or not getattr(error, "retryable", True)
             if final or not self._pause(self._back_off(error, tries)):
@@ -224,22 +236,24 @@ class Worker:
 
     def _write(self, events: list[Event]) -> Exception | None:
         """Write a batch; settle it where that succeeds, and return the error where it does not."""
-        receipts: list[Receipt | None] = []
+        receipts: list[object] = []
         error = attempt(lambda: receipts.append(self.sink.write(events)))
         if error is None:
+            self._refused_probes = 0
             with self._log.lock:
-                if receipts[0] is None:
-                    self._log.settle(self._cursor, delivered=len(events))
-                else:
-                    self._log.keep(self._cursor)
+                if isinstance(receipts[0], Receipt):
+                    self._log.keep(self._cursor, len(events))
                     self._log.settle_kept(self._cursor, receipts[0])
+                else:
+                    # None, or what a sink returns by habit, such as the length of what it wrote.
+                    self._log.settle(self._cursor, delivered=len(events))
         return error
 
-    def _ask(self, action: Callable[[], Receipt | None]) -> None:
+    def _ask(self, action: Callable[[], object]) -> None:
         """Let the sink do something other than write, and take note of what it says."""
-        receipts: list[Receipt | None] = []
+        receipts: list[object] = []
         self._note(attempt(lambda: receipts.append(action())))
-        if receipts and receipts[0] is not None:
+        if receipts and isinstance(receipts[0], Receipt):
             with self._log.lock:
                 self._log.settle_kept(self._cursor, receipts[0])
 
@@ -267,7 +281,7 @@ class Worker:
                     log.settle(self._cursor, dropped=len(events) - done, reason="shutdown")
                 return
             # A batch of one has had its tries.
-            accepted = len(events) > 1 and self._write([event]) is None
+            accepted = len(events) > 1 and self._accepts(event)
             if not accepted:
                 with log.lock:
                     log.settle(self._cursor, failed=1)
@@ -279,12 +293,29 @@ class Worker:
                 self._go_down()
                 return
 
+    def _accepts(self, event: Event) -> bool:
+        """Write one event by itself; a sink may fail after it has written it, and say so."""
+        error = self._write([event])
+        return error is None or not self._settle_front([event], error)
+
     # -- a sink that is down ------------------------------------------------------------------------------------
 
     def _go_down(self) -> None:
         """Open the circuit: leave the sink alone for a while, longer each time."""
         self._down_until = _clock.monotonic() + self._rest_s
         self._rest_s = min(self._rest_s * 2, max(self._policy.max_backoff_s, _FIRST_REST_S))
+
+    def _probe_failed(self, events: list[Event]) -> None:
+        """Leave what a probe could not write for the next; after as many as a batch has tries, it is to blame."""
+        self._refused_probes += 1
+        if guilty := self._refused_probes >= self._policy.max_attempts:
+            self._refused_probes = 0
+        with self._log.lock:
+            if guilty:
+                self._log.settle(self._cursor, failed=len(events))
+            else:
+                self._supply.put_back(events)
+        self._go_down()
 
     def _rest(self, *, in_line: bool) -> bool:
         """Wait while the circuit is open; True where the next write is a probe of a sink that was down."""

@@ -221,7 +221,12 @@ class Draft:
             team_id=team_id,
             actor_id=actor_id,
             tags=tags,
-            payload={name: value for name, value in self.payload.items() if value is not None},
+            # A summary shares its fields with the frozen payload the caller gets; JSON has lists, not tuples.
+            payload={
+                name: list(value) if type(value) is tuple else value  # pyright: ignore[reportUnknownArgumentType]  JSON
+                for name, value in self.payload.items()
+                if value is not None
+            },
         )
 
 

@@ -36,7 +36,9 @@ class SFServiceClient:
     def __init__(self, config: SFClientConfig | None = None, service_name: str = "") -> None:
         self._config = config
         self._service_name = service_name
-        self.cell = shared_cell if config is None else RuntimeCell(lambda: Settings.load(config.as_overrides()))
+        self.cell = (
+            shared_cell if config is None else RuntimeCell(lambda: Settings.load_leniently(config.as_overrides()))
+        )
         if config is not None and config.endpoint:
             _log.warning("sf-%s: endpoint is never contacted; events go to sinks, see configure(sinks=…)", service_name)
 

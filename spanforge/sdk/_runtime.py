@@ -11,14 +11,16 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from spanforge import _clock, _ids
-from spanforge._hashing import Hasher
+from spanforge._hashing import Hasher, utf8
 from spanforge._text import Cleaner
 from spanforge.config import Settings
 from spanforge.delivery import lifecycle
 from spanforge.delivery.dispatch import Dispatcher
+from spanforge.delivery.guard import attempt, guarded
 from spanforge.delivery.worker import DeliveryPolicy
 from spanforge.exceptions import ConfigError, StrictModeError
 from spanforge.namespaces.event import Binding, Draft
@@ -54,7 +56,7 @@ class Runtime:
         self.settings = settings
         self.pid = os.getpid()
         self.cleaner = Cleaner(
-            Hasher(settings.hash_key.get_secret_value().encode() if settings.hash_key else None),
+            Hasher(utf8(settings.hash_key.get_secret_value()) if settings.hash_key else None),
             settings.metadata_allow,
             capture=settings.capture_messages,
         )
@@ -221,7 +223,7 @@ class Runtime:
     def _open(self, session_id: str) -> Session:
         session = self._table.open(session_id, self.binding())
         session.parent = _active_span()
-        if not is_sampled(session_id, self.settings.sample_rate):
+        if not session.kept and not is_sampled(session_id, self.settings.sample_rate):
             session.held = []
         return session
 
@@ -270,8 +272,10 @@ class Runtime:
     def _emit_orphan(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
         self.orphans += 1
         settings = self.settings
-        if is_sampled(session_id, settings.sample_rate) or always_kept(
-            event_type, payload, settings.keep_grounding_below
+        if (
+            is_sampled(session_id, settings.sample_rate)
+            or always_kept(event_type, payload, settings.keep_grounding_below)
+            or self._table.was_kept(session_id)
         ):
             self._log.accept(self._draft(event_type, session_id, payload, None, size))
         else:
@@ -298,14 +302,15 @@ class Runtime:
             self._log.refuse("sampling_buffer_full")
 
     def _release(self, session: Session) -> None:
-        if session.held:
-            self._log.release(session.held)
-        session.held = None
+        held, session.held, session.kept = session.held, None, True
+        if held:
+            self._log.release(held)
 
     # -- taking over --------------------------------------------------------------------------------------------
 
     def succeed(self, old: Runtime) -> None:
         """Take over open sessions, ids and counts from a runtime of this process, and let it send its callers here."""
+        self.dispatcher.follow(old.dispatcher)
         with old._lock, self._lock:
             self._table, self._ids = old._table, old._ids
             self._table.limit(
@@ -324,6 +329,11 @@ class Runtime:
             old._successor = self
 
 
+def _no_span(*_: object) -> tuple[str, str] | None:
+    return None
+
+
+@partial(guarded, recover=_no_span)
 def _active_span() -> tuple[str, str] | None:
     """Return trace and span id of the OpenTelemetry span the application is in, if it uses OpenTelemetry at all."""
     trace = sys.modules.get("opentelemetry.trace")
@@ -376,20 +386,19 @@ class RuntimeCell:
             elif runtime.pid != os.getpid():
                 sinks = runtime.dispatcher.sinks
                 for sink in sinks:
-                    sink.after_fork()
+                    attempt(sink.after_fork)
                 runtime = self._runtime = self._started(runtime.settings, sinks)
             return runtime
 
     def _first(self) -> Runtime:
         settings = self._load()
-        problem = ""
-        try:
-            sinks = _open_sinks(settings)
-        except (ConfigError, ImportError) as error:
-            problem = str(error)
-            sinks = [from_spec("structlog")]
-        if problem:
+        sinks: list[Sink] = []
+        # In whatever call comes first: nobody there expects that a path cannot be made or a package is missing.
+        error = attempt(lambda: sinks.extend(_open_sinks(settings)))
+        if error is not None:
+            problem = str(error) if isinstance(error, (ConfigError, ImportError)) else type(error).__name__
             _log.error("spanforge falls back to the structlog sink: %s", problem)
+            sinks = [from_spec("structlog")]
         return self._started(settings, sinks)
 
     def _started(self, settings: Settings, sinks: list[Sink]) -> Runtime:

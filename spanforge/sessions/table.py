@@ -21,6 +21,7 @@ class Session:
 
     Attributes:
         held: Stages kept back while the session is not sampled; None where it is.
+        kept: True once something in it was reason to send the whole of it, whatever the sample rate.
         parent: `(trace_id, span_id)` of the OpenTelemetry span it began under.
         partial: True where it began in another process.
         query_hash: Digest of the latest query.
@@ -33,6 +34,7 @@ class Session:
         "binding",
         "final",
         "held",
+        "kept",
         "parent",
         "partial",
         "query_hash",
@@ -49,6 +51,7 @@ class Session:
         self.parent: tuple[str, str] | None = None
         self.partial = False
         self.held: list[Draft] | None = None
+        self.kept = False
         self.final: RAGSessionPayload | None = None
         self._started_wall = _clock.wall_ns()
         self._started_mono = self.touched = _clock.monotonic_ns()
@@ -137,6 +140,11 @@ class SessionTable:
         """Return the retained summary of an ended session."""
         session = self._ended.get(session_id)
         return None if session is None else session.final
+
+    def was_kept(self, session_id: str) -> bool:
+        """Tell whether an ended session was sent whole, whatever the sample rate."""
+        session = self._ended.get(session_id)
+        return session is not None and session.kept
 
     def overdue(self) -> tuple[str, EndReason] | None:
         """Return the session that has to end next, for its idle time or to make room, and why."""
