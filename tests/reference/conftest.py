@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from spanforge.reference import Pipeline
 from spanforge.reference.index import Index, MemoryIndex
 from spanforge.reference.index.lance import LanceIndex
 from spanforge.reference.index.milvus import MilvusIndex
@@ -55,6 +56,12 @@ def open_engine(engine: str, tmp_path: Path, milvus_address: str) -> Iterator[Op
     yield make
     for index in opened:
         index.close()
+
+
+@pytest.fixture
+def pipeline(open_engine: OpenEngine) -> Pipeline:
+    """An empty pipeline over each engine in turn, with the offline defaults."""
+    return Pipeline(index=open_engine(256))
 
 
 @pytest.fixture

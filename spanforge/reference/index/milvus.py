@@ -54,6 +54,8 @@ class MilvusIndex:
     ) -> None:
         self._milvus = load("pymilvus", "milvus")
         self._dimensions = dimensions
+        # What fits into the embedded form is small enough to be compared whole.
+        self._embedded = "://" not in address
         self._collection = collection
         self._max_rows = max_rows
         self._changes = 0
@@ -152,7 +154,7 @@ class MilvusIndex:
         indexes = self._client.prepare_index_params()
         parameters = {"bm25_k1": K1, "bm25_b": B}
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
-        indexes.add_index("vector", index_type="AUTOINDEX", metric_type="COSINE")
+        indexes.add_index("vector", index_type="FLAT" if self._embedded else "AUTOINDEX", metric_type="COSINE")
         self._client.create_collection(
             self._collection, schema=schema, index_params=indexes, consistency_level="Strong"
         )

@@ -1,0 +1,158 @@
+"""`spanforge eval`: how good retrieval and grounding are, measured on test sets of your own or public ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanforge.cli._output import CliError, console, print_json, score, table
+from spanforge.reference import DataSource, Document, Pipeline
+from spanforge.reference.evaluation import (
+    DatasetError,
+    GroundingReport,
+    RetrievalDataset,
+    RetrievalReport,
+    evaluate_grounding,
+    evaluate_retrieval,
+    read_retrieval,
+)
+from spanforge.reference.failures import NoResults, RagFailure
+from spanforge.reference.pipeline import DEFAULT_SOURCE
+from spanforge.reference.retrieval import RetrievalSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spanforge.reference.evaluation import Estimate
+
+_DEPTH = 4
+"""Passages asked for a document wanted, since several may be of one document."""
+_SEARCHES = ("pipeline", "without rerank", "words alone", "vectors alone")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb and its two subjects."""
+    group = typer.Typer(help="Measure quality on test sets.", no_args_is_help=True)
+    group.command("retrieval", help="nDCG@10, P@5, Recall@10 and MRR on folders in BEIR layout.")(_retrieval)
+    group.command("grounding", help="Accuracy, AUC and calibration on files of claims and contexts.")(_grounding)
+    app.add_typer(group, name="eval")
+
+
+def _retrieval(
+    folders: Annotated[list[Path], typer.Argument(help="Folders with corpus.jsonl, queries.jsonl and qrels.tsv.")],
+    embedder: Annotated[str, typer.Option(help="Embedder to measure.")] = "wordllama",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    measured = [_measure(_read(folder), embedder) for folder in folders]
+    if as_json:
+        print_json([{name: report.to_dict() for name, report in reports.items()} for reports in measured])
+        return
+    for reports in measured:
+        _print_retrieval(reports)
+    if len(measured) > 1:
+        rows = [
+            (name, f"{sum(_ndcg(reports[name]) for reports in measured) / len(measured):.4f}") for name in _SEARCHES
+        ]
+        table(f"mean nDCG@10 over {len(measured)} sets", ["search", "#nDCG@10"], rows)
+
+
+def _read(folder: Path) -> RetrievalDataset:
+    problem = ""
+    try:
+        return read_retrieval(folder)
+    except DatasetError as error:
+        problem = str(error)
+    raise CliError(problem)
+
+
+def _measure(dataset: RetrievalDataset, embedder: str) -> dict[str, RetrievalReport]:
+    problem = ""
+    try:
+        documents = [
+            Document(document_id=name, text=text or " ", media_type="text/plain")
+            for name, text in dataset.corpus.items()
+        ]
+        hybrid, words = Pipeline(embedder=embedder), Pipeline(embedder=None)
+        hybrid.ingest(documents)
+        words.ingest(documents)
+        vectors = Pipeline(index=hybrid.index, embedder=embedder, retrieval=RetrievalSettings(dense_weight=1.0))
+        vectors.put_source(DataSource(data_source_id=DEFAULT_SOURCE))
+        plain = (hybrid, words, vectors)
+        searches = (_search(hybrid, rerank=True), *(_search(pipeline, rerank=False) for pipeline in plain))
+        return {name: evaluate_retrieval(dataset, search) for name, search in zip(_SEARCHES, searches, strict=True)}
+    except RagFailure as failure:
+        problem = str(failure)
+    raise CliError(problem)
+
+
+def _search(pipeline: Pipeline, *, rerank: bool) -> Callable[[str, int], Sequence[str]]:
+    def search(query: str, wanted: int) -> list[str]:
+        try:
+            found = pipeline.retrieve(query, top_k=wanted * _DEPTH, rerank=rerank).documents
+        except NoResults:
+            return []
+        return list(dict.fromkeys(document.document_id for document in found))[:wanted]
+
+    return search
+
+
+def _ndcg(report: RetrievalReport) -> float:
+    return report.metrics["ndcg@10"].value
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.4f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _print_retrieval(reports: dict[str, RetrievalReport]) -> None:
+    first = next(iter(reports.values()))
+    metrics = list(first.metrics)
+    table(
+        f"{first.dataset}: {first.documents} documents, {first.queries} queries",
+        ["search", *(f"#{name}" for name in metrics)],
+        [(name, *(_interval(report.metrics[key]) for key in metrics)) for name, report in reports.items()],
+    )
+    console.print()
+
+
+def _grounding(
+    files: Annotated[list[Path], typer.Argument(help="Files of {claim, contexts, supported}, one a line.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    problem = ""
+    report: GroundingReport | None = None
+    try:
+        report = evaluate_grounding(files)
+    except DatasetError as error:
+        problem = str(error)
+    if report is None:
+        raise CliError(problem)
+    if as_json:
+        print_json(report.to_dict())
+        return
+    for part in report.parts:
+        table(
+            f"{part.name}: {part.pairs} pairs, {part.supported_share:.0%} supported",
+            ["judge", "#balanced accuracy", "#accuracy", "#AUC", "#calibration error"],
+            [
+                (
+                    judge.judge,
+                    _interval(judge.balanced_accuracy),
+                    _interval(judge.accuracy),
+                    _interval(judge.auc),
+                    score(judge.calibration_error),
+                )
+                for judge in part.judges
+            ],
+        )
+        console.print()
+    table(
+        "mean over the files",
+        ["judge", "#balanced accuracy", "#accuracy", "#AUC"],
+        [
+            (mean.judge, f"{mean.balanced_accuracy:.4f}", f"{mean.accuracy:.4f}", f"{mean.auc:.4f}")
+            for mean in report.means
+        ],
+    )
