@@ -47,5 +47,3 @@ def idf_recall(claim: str, contexts: Sequence[str]) -> float:
         if unit.words
     ]
     return min(shares, default=0.0)
-
-

@@ -8,9 +8,11 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from spanforge.reference.evaluation.errors import DatasetError
+
+_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def read_retrieval(folder: str | Path) -> RetrievalDataset:
         parts = row.split("\t")
         if line == 1 and parts[-1].strip() == "score":
             continue
-        if len(parts) != 3:
+        if len(parts) != _COLUMNS:
             raise DatasetError(judgements, "needs three tab-separated columns", line=line)
         query, document, score = (part.strip() for part in parts)
         if query not in queries:
@@ -101,8 +103,8 @@ def read_grounding(path: str | Path) -> list[GroundingPair]:
 
 
 def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
-    contexts = row.get("contexts")
-    if not isinstance(contexts, list) or not all(isinstance(context, str) for context in contexts):
+    contexts: Any = row.get("contexts")
+    if not isinstance(contexts, list) or not all(isinstance(text, str) for text in cast("list[object]", contexts)):
         raise DatasetError(file, "must be a list of texts", line=line, field="contexts")
     supported = row.get("supported")
     if supported not in (0, 1):
@@ -112,7 +114,7 @@ def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
         subset=_text(file, line, row, "subset", default=""),
         question=_text(file, line, row, "question", default=""),
         claim=_text(file, line, row, "claim"),
-        contexts=tuple(contexts),
+        contexts=tuple(cast("list[str]", contexts)),
         supported=bool(supported),
     )
 

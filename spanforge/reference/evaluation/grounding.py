@@ -128,7 +128,9 @@ def evaluate_grounding(files: Iterable[str | Path]) -> GroundingReport:
     if not parts:
         raise ValueError("files: at least one is needed")
     judges = [judge.judge for judge in parts[0].judges]
-    return GroundingReport(parts, tuple(_mean(name, [part.judges[place] for part in parts]) for place, name in enumerate(judges)))
+    return GroundingReport(
+        parts, tuple(_mean(name, [part.judges[place] for part in parts]) for place, name in enumerate(judges))
+    )
 
 
 def _name(file: Path) -> str:

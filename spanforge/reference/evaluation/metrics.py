@@ -1,7 +1,7 @@
 """Measures of rankings and of yes-no judgements.
 
-Rankings are lists of document ids, best first; grades map document ids to relevance, 0 meaning not relevant. Repeated ids
-in a ranking count once, at their best place.
+Rankings are lists of document ids, best first; grades map document ids to relevance, 0 meaning not relevant. Ids that
+a ranking repeats count once, at their best place.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from spanforge.reference.grounding.contexts import PreparedContexts, Sentence
-from spanforge.reference.grounding.lexicon import ALIKE
+from spanforge.reference.grounding.opposites import ALIKE
 
 MAX_CANDIDATES: Final = 4
 """Sentences compared word by word; the rest are ranked by weighted word overlap alone."""

@@ -9,14 +9,15 @@ from typing import Final
 from spanforge.reference.grounding.contexts import Sentence, sentences_of
 from spanforge.reference.grounding.text import sentence_spans
 
-_CITATION: Final = re.compile(r"\s?\[\d{1,4}(?:\s?[,;–-]\s?\d{1,4}){0,20}\]")
-_LIST_MARK: Final = re.compile(r"^\s*(?:[-*•–#>]{1,6}\s+|\(?\d{1,3}[.)]\s+(?=\S))")
+_CITATION: Final = re.compile(r"\s?\[\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,20}\]")
+_LIST_MARK: Final = re.compile(r"^\s*(?:[-*\u2022\u2013#>]{1,6}\s+|\(?\d{1,3}[.)]\s+(?=\S))")
 _REFUSAL: Final = re.compile(
     r"^(?:sorry|unfortunately|i'?m sorry|i am sorry|i apologi[sz]e)?[\s,:;]*(?:but\s+)?"
     r"(?:i (?:do not|don't|can ?not|can't|could not|couldn't|am not able to|am unable to|was unable to) "
     r"(?:have|know|answer|find|determine|provide|see)\b"
     r"|there (?:is|was) (?:no|not enough|insufficient) (?:relevant )?(?:information|context|data|evidence)\b"
-    r"|(?:the |this |these )?(?:provided |given |retrieved |available )?(?:context|contexts|documents?|sources?|passages?|text) "
+    r"|(?:the |this |these )?(?:provided |given |retrieved |available )?"
+    r"(?:context|contexts|documents?|sources?|passages?|text) "
     r"(?:does|do|did) (?:not|n't) (?:contain|mention|provide|say|include|state|specify|have)\b)",
     re.IGNORECASE,
 )
@@ -66,7 +67,7 @@ def split_claims(answer: str) -> list[str]:
 
 
 def _is_claim(piece: str) -> bool:
-    if piece.endswith("?") or _REFUSAL.match(piece.replace("’", "'")[:_REFUSAL_REACH]):
+    if piece.endswith("?") or _REFUSAL.match(piece.replace("\u2019", "'")[:_REFUSAL_REACH]):
         return False
     return bool(Sentence(piece, 0).words)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
+from spanforge.reference.grounding.amounts import AmountIndex
 from spanforge.reference.grounding.lexicon import FUNCTION_WORDS, NEGATIONS
 from spanforge.reference.grounding.quantities import Quantity, quantities
 from spanforge.reference.grounding.stems import stem
@@ -28,14 +29,12 @@ _SHORT_BEGINNING: Final = 4
 @lru_cache(maxsize=65_536)
 def content_stem(token: str) -> str:
     """Return the stem of a token as written, or the empty string for a function word or a negation."""
-    if token == "US":
+    if token == "US":  # noqa: S105 - a word of a text, no secret
         return "u.s"
-    word = token.lower().replace("’", "'").rstrip(".")
+    word = token.lower().replace("\u2019", "'").rstrip(".")
     if word in FUNCTION_WORDS or word in NEGATIONS or not word[:1].isalnum():
         return ""
-    if word.endswith("'s"):
-        word = word[:-2]
-    return stem(word)
+    return stem(word.removesuffix("'s"))
 
 
 def beginning(word: str) -> str:
@@ -144,7 +143,11 @@ class PreparedContexts:
 
     def mentions_acronym(self, acronym: str) -> bool:
         """Tell whether the words of some sentence begin with an acronym's letters, given in lower case, in order."""
-        return any(acronym in sentence.initials for sentence in self.sentences)
+        return acronym in self._initials
+
+    @cached_property
+    def _initials(self) -> str:
+        return "\n".join(sentence.initials for sentence in self.sentences)
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
@@ -152,9 +155,9 @@ class PreparedContexts:
         return frozenset(beginning(word) for word in self.postings)
 
     @cached_property
-    def amounts(self) -> frozenset[Quantity]:
+    def amounts(self) -> AmountIndex:
         """All numbers, dates and measures in the contexts."""
-        return frozenset(amount for sentence in self.sentences for amount in sentence.amounts)
+        return AmountIndex(amount for sentence in self.sentences for amount in sentence.amounts)
 
 
 def _index(sentences: Sequence[Sentence]) -> dict[str, list[int]]:

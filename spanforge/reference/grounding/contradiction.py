@@ -14,9 +14,10 @@ from typing import Final, Literal
 
 from spanforge.reference.grounding.alignment import Alignment
 from spanforge.reference.grounding.contexts import Sentence
-from spanforge.reference.grounding.lexicon import ALIKE, NEGATIONS, OPPOSITES
+from spanforge.reference.grounding.lexicon import NEGATIONS
 from spanforge.reference.grounding.names import is_name
-from spanforge.reference.grounding.quantities import Quantity, same_amount
+from spanforge.reference.grounding.opposites import ALIKE, OPPOSITES
+from spanforge.reference.grounding.quantities import DATE_KINDS, Quantity, same_amount
 
 ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
 CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = ("negation", "opposite", "number", "unit", "date", "name", "roles")
@@ -27,11 +28,12 @@ _SCOPE: Final = 5
 _NEAR: Final = 5
 """Tokens within which two words belong to the same statement."""
 
-_DATE_KINDS: Final = frozenset({"year", "month", "day", "weekday", "clock"})
-_CLAUSE_ENDS: Final = frozenset({*",;:()", "but", "although", "though", "however", "whereas", "while", "because", "yet", "except"})
+_CLAUSE_ENDS: Final = frozenset(
+    {*",;:()", "but", "although", "though", "however", "whereas", "while", "because", "yet", "except"}
+)
 _EMPHASIS: Final = frozenset({"only", "just", "merely"})
 _AUXILIARIES: Final = frozenset({"was", "were", "is", "are", "been", "being", "be"})
-_NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "non", "dis")
+_NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "non", "dis", "de", "mis")
 _MIN_PREFIXED: Final = 4
 
 
@@ -45,7 +47,7 @@ class Conflict:
 
 def is_negation(sentence: Sentence, index: int) -> bool:
     """Tell whether a token denies what follows it; "not only" and "No. 2" do not."""
-    if sentence.tokens[index].lower().replace("’", "'") not in NEGATIONS:
+    if sentence.tokens[index].lower().replace("\u2019", "'") not in NEGATIONS:
         return False
     following = sentence.tokens[index + 1].lower() if index + 1 < len(sentence.tokens) else ""
     return following not in _EMPHASIS and not following[:1].isdigit()
@@ -97,11 +99,11 @@ def _polarity(alignment: Alignment) -> tuple[float, float]:
     """Return how strongly a negation and an opposite turn the statement over; two turns cancel out."""
     claim, evidence = alignment.claim, alignment.evidence
     claim_denied, evidence_denied = denied(claim), denied(evidence)
-    differing = sum(
-        claim_denied.get(index, False) != evidence_denied.get(place, False)
-        for index, place in alignment.matched.items()
-    )
-    negation = min(1.0, 2 * differing / len(alignment.matched)) if alignment.matched else 0.0
+    mine = sum(claim_denied.get(index, False) for index in alignment.matched)
+    theirs = sum(evidence_denied.get(place, False) for place in alignment.matched.values())
+    # Where both sides deny something, a paraphrase has moved the negation; only a one-sided one contradicts.
+    one_sided = max(mine, theirs) if not (mine and theirs) else 0
+    negation = min(1.0, 2 * one_sided / len(alignment.matched)) if alignment.matched else 0.0
     opposite = 0.0
     for index, word in enumerate(claim.stems):
         if not word or index in alignment.matched:
@@ -121,7 +123,7 @@ def _opposite_place(alignment: Alignment, index: int, word: str) -> int | None:
     places = alignment.evidence.places
     if any(alike in places for alike in ALIKE.get(word, ())):
         return None
-    for other in (*OPPOSITES.get(word, ()), *_by_prefix(word)):
+    for other in (*OPPOSITES.get(word, ()), *_by_formation(word)):
         place = places.get(other)
         if place is None or other in alignment.claim.content:
             continue
@@ -131,12 +133,14 @@ def _opposite_place(alignment: Alignment, index: int, word: str) -> int | None:
     return None
 
 
-def _by_prefix(word: str) -> list[str]:
-    """Opposites by word formation: "reliable" and "unreliable"."""
+def _by_formation(word: str) -> list[str]:
+    """Opposites by word formation: "reliable" and "unreliable", "harmful" and "harmless"."""
     if len(word) < _MIN_PREFIXED:
         return []
+    if word.endswith("les"):  # the stem of a word in -less
+        return [word[:-3], word[:-3] + "ful"]
     shorn = [word[len(p) :] for p in _NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) >= _MIN_PREFIXED]
-    return shorn + [prefix + word for prefix in _NEGATIVE_PREFIXES]
+    return [*shorn, word.removesuffix("ful") + "les", *(prefix + word for prefix in _NEGATIVE_PREFIXES)]
 
 
 def _amounts(alignment: Alignment) -> set[ConflictKind]:
@@ -148,7 +152,7 @@ def _amounts(alignment: Alignment) -> set[ConflictKind]:
     for claimed in claimed_amounts:
         if any(same_amount(claimed, other) for other in found):
             continue
-        if claimed.kind in _DATE_KINDS:
+        if claimed.kind in DATE_KINDS:
             if any(other.kind == claimed.kind for other in rivals):
                 kinds.add("date")
         elif any(other.written == claimed.written and other.kind != claimed.kind for other in rivals):
@@ -180,7 +184,7 @@ def _names(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
 
 def _roles(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
     """Two names that change places around the same words, without a change of voice that explains it."""
-    claim, evidence = alignment.claim, alignment.evidence
+    claim = alignment.claim
     names: list[tuple[int, int]] = []
     seen: set[str] = set()
     for index, place in alignment.matched.items():
@@ -206,7 +210,7 @@ def _exchanged(alignment: Alignment, claimed: tuple[int, int], found: tuple[int,
 
 
 def _swapped_prepositions(alignment: Alignment, claimed: tuple[int, int], found: tuple[int, int]) -> bool:
-    """"from A to B" beside "from B to A"."""
+    """Tell "from A to B" beside "from B to A"."""
     here = [_word_before(alignment.claim, index) for index in claimed]
     there = [_word_before(alignment.evidence, index) for index in found]
     return here == there[::-1] and here[0] != here[1] and {"from", "to"} == set(here)

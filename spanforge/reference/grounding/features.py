@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from spanforge.reference.grounding.alignment import Alignment, align
+from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts, Sentence, beginning
 from spanforge.reference.grounding.contradiction import Conflict, conflicts, denies
-from spanforge.reference.grounding.lexicon import ALIKE
 from spanforge.reference.grounding.names import is_name
-from spanforge.reference.grounding.quantities import may_be_same
+from spanforge.reference.grounding.opposites import ALIKE
 from spanforge.reference.grounding.weights import WordWeights
 
 MAX_UNITS: Final = 32
@@ -23,6 +22,9 @@ _CONFLICT_COST: Final = 0.12
 _ALIGNED_FROM: Final = 0.3
 """Recall below which two sentences hardly speak about the same thing, so that a conflict means nothing."""
 
+
+_ENOUGH: Final = 0.7
+"""Share of a claim's word weight that a paraphrase of the contexts can be expected to take over from them."""
 
 _MIN_DERIVED: Final = 4
 _MIN_ACRONYM: Final = 3
@@ -40,7 +42,8 @@ class Feature:
 
 FEATURES: Final[tuple[Feature, ...]] = (
     Feature("recall", 1, "word weight of the claim found in the evidence sentence and its two neighbours"),
-    Feature("trigrams", 1, "share of the claim's runs of three words that some candidate sentence has"),
+    Feature("phrase", 1, "1 if a run of three words of the claim stands in a candidate sentence"),
+    Feature("missing", -1, "how far the word weight found anywhere in the contexts falls short of seven tenths"),
     Feature("number_missing", -1, "1 if a number, date or measure of the claim is nowhere in the contexts"),
     Feature("name_missing", -1, "1 if a name of the claim is nowhere in the contexts"),
     Feature("negation_unmatched", -1, "1 if the claim denies something and nothing near the evidence does"),
@@ -52,6 +55,9 @@ FEATURES: Final[tuple[Feature, ...]] = (
     Feature("name", -1, "another name stands in the evidence where the claim has its name"),
     Feature("roles", -1, "two names have changed places"),
 )
+FAULTS: Final = frozenset(feature.name for feature in FEATURES) - {"recall", "phrase", "missing"}
+"""Features of which one sentence's fault is the whole claim's fault; the others are means over its sentences."""
+
 FEATURE_NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
@@ -90,7 +96,8 @@ def examine(units: Sequence[Sentence], contexts: PreparedContexts, weights: Word
     features: dict[str, float] = {}
     for feature in FEATURES:
         values = [unit.features[feature.name] for unit in judged]
-        features[feature.name] = sum(values) / len(values) if feature.sign > 0 else max(values)
+        is_fault = feature.name in FAULTS
+        features[feature.name] = max(values) if is_fault else sum(values) / len(values)
     weakest = min(judged, key=lambda unit: unit.features["recall"] - len(unit.conflicts))
     return Examined(features, weakest.evidence, weakest.conflicts)
 
@@ -100,6 +107,7 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     features = dict.fromkeys(FEATURE_NAMES, 0.0)
     features["number_missing"] = float(_number_missing(unit, contexts))
     features["name_missing"] = float(_name_missing(unit, contexts, weights))
+    features["missing"] = max(0.0, 1.0 - _recall_anywhere(unit, contexts, weights) / _ENOUGH)
     if not alignments:
         return Examined(features, None)
     found = [conflicts(alignment, weights.rarity) for alignment in alignments]
@@ -112,7 +120,7 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     for conflict in found[best]:
         features[conflict.kind] = conflict.strength * aligned
     features["recall"] = max(recall_around(unit, contexts, alignment.number, weights) for alignment in alignments)
-    features["trigrams"] = _trigrams(unit, [alignment.evidence for alignment in alignments])
+    features["phrase"] = float(_shares_phrase(unit, [alignment.evidence for alignment in alignments]))
     features["negation_unmatched"] = float(_negation_unmatched(unit, contexts, alignments[0].number))
     return Examined(features, evidence.number, tuple(found[best]) if aligned else ())
 
@@ -121,20 +129,21 @@ def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
     amounts = [amount for amount in unit.amounts if not amount.is_small_word]
     if not amounts:
         return False
-    known = contexts.amounts
-    return any(not any(may_be_same(claimed, other) for other in known) for claimed in amounts)
+    return not all(contexts.amounts.has(claimed) for claimed in amounts)
 
 
 def _name_missing(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> bool:
     return any(
-        bool(word) and not name_is_known(word, unit.tokens[index], unit, contexts) and is_name(unit, index, weights.rarity)
+        bool(word)
+        and not name_is_known(word, unit.tokens[index], unit, contexts)
+        and is_name(unit, index, weights.rarity)
         for index, word in enumerate(unit.stems)
     )
 
 
 def name_is_known(word: str, token: str, unit: Sentence, contexts: PreparedContexts) -> bool:
     """Tell whether the contexts have a name, a word derived from it, or what it abbreviates."""
-    if word in contexts.postings or any(other in contexts.postings for other in ALIKE.get(word, ())):
+    if is_mentioned(word, contexts):
         return True
     if word.isalpha() and len(word) >= _MIN_DERIVED and beginning(word) in contexts.beginnings:
         return True
@@ -144,7 +153,18 @@ def name_is_known(word: str, token: str, unit: Sentence, contexts: PreparedConte
     return letters in unit.initials or (len(letters) >= _MIN_ACRONYM and contexts.mentions_acronym(letters))
 
 
+def _recall_anywhere(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> float:
+    total = sum(weights(word) for word in unit.words)
+    return sum(weights(word) for word in unit.words if is_mentioned(word, contexts)) / total
+
+
+def is_mentioned(word: str, contexts: PreparedContexts) -> bool:
+    """Tell whether the contexts have a stem or a synonym of it anywhere."""
+    return word in contexts.postings or any(other in contexts.postings for other in ALIKE.get(word, ()))
+
+
 def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weights: WordWeights) -> float:
+    """Return the share of a sentence's word weight that a context sentence and its two neighbours have, in [0, 1]."""
     nearby = [sentence.content for sentence in contexts.around(number)]
     total = found = 0.0
     for word in unit.words:
@@ -160,14 +180,9 @@ def _negation_unmatched(unit: Sentence, contexts: PreparedContexts, number: int)
     return denies(unit) and not any(denies(sentence) for sentence in contexts.around(number))
 
 
-def _trigrams(unit: Sentence, evidence: Iterable[Sentence]) -> float:
-    mine = _runs_of_three(unit)
-    if not mine:
-        return 0.0
-    theirs: set[tuple[str, str, str]] = set()
-    for sentence in evidence:
-        theirs.update(_runs_of_three(sentence))
-    return sum(run in theirs for run in mine) / len(mine)
+def _shares_phrase(unit: Sentence, evidence: Iterable[Sentence]) -> bool:
+    mine = set(_runs_of_three(unit))
+    return bool(mine) and any(not mine.isdisjoint(_runs_of_three(sentence)) for sentence in evidence)
 
 
 def _runs_of_three(sentence: Sentence) -> list[tuple[str, str, str]]:

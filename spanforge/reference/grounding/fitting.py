@@ -45,13 +45,13 @@ def fit_signed(cases: Cases, signs: Sequence[int], penalty: float) -> tuple[floa
     centre, scale = rows.mean(axis=0), rows.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     standard = (rows - centre) / scale
-    intercept, slopes = _descend(np, standard, truths, weights, signs, penalty)
+    intercept, slopes = _descend(np, standard, truths, weights, signs=signs, penalty=penalty)
     raw = slopes / scale
     return float(intercept - (raw * centre).sum()), [float(value) for value in raw]
 
 
 def _descend(
-    np: Untyped, rows: Untyped, truths: Untyped, weights: Untyped, signs: Sequence[int], penalty: float
+    np: Untyped, rows: Untyped, truths: Untyped, weights: Untyped, *, signs: Sequence[int], penalty: float
 ) -> tuple[float, Untyped]:
     slopes = np.zeros(rows.shape[1])
     intercept = 0.0

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts, Sentence
-from spanforge.reference.grounding.features import name_is_known, recall_around
-from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS
+from spanforge.reference.grounding.features import is_mentioned, name_is_known, recall_around
+from spanforge.reference.grounding.lexicon import FRAME_WORDS
 from spanforge.reference.grounding.model import default_model
 from spanforge.reference.grounding.names import is_name
 
@@ -55,7 +55,7 @@ def groundability(question: str, contexts: Sequence[str]) -> Groundability:
     gaps: dict[str, str] = {}
     name_missing = False
     for index, word in enumerate(asked.stems):
-        known = not word or word in prepared.postings or any(other in prepared.postings for other in ALIKE.get(word, ()))
+        known = not word or is_mentioned(word, prepared)
         if known or word in FRAME_WORDS:
             continue
         gaps.setdefault(word, asked.tokens[index])

@@ -66,5 +66,5 @@ class Model:
 @lru_cache(maxsize=1)
 def default_model() -> Model:
     """Return the model of the committed coefficients, read once."""
-    text = resources.files(__package__).joinpath(COEFFICIENTS_FILE).read_text(encoding="utf-8")
+    text = resources.files("spanforge.reference.grounding").joinpath(COEFFICIENTS_FILE).read_text(encoding="utf-8")
     return Model.from_dict(json.loads(text))

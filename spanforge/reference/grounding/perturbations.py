@@ -1,8 +1,8 @@
 """Statements made from a text that are known to be true of it, or known not to be.
 
-Public sets of claims contain few clean contradictions, so that a model fitted to them alone learns little about a changed
-unit or two exchanged names. From sentences of the training texts this module makes both: sentences left as they are or
-harmlessly changed, and sentences with one fault of a known kind.
+Public sets of claims contain few clean contradictions, so that a model fitted to them alone learns little about a
+changed unit or two exchanged names. From sentences of the training texts this module makes both: sentences left as
+they are or harmlessly changed, and sentences with one fault of a known kind.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from functools import partial
 from typing import Final
 
 from spanforge.reference.grounding.contexts import Sentence, sentences_of
-from spanforge.reference.grounding.lexicon import MONTHS, OPPOSITE_SIDES, UNITS
+from spanforge.reference.grounding.lexicon import MONTHS, UNITS
 from spanforge.reference.grounding.names import is_name
+from spanforge.reference.grounding.opposites import OPPOSITE_SIDES
 from spanforge.reference.grounding.synonyms import GROUPS
 from spanforge.reference.grounding.weights import WordWeights
 
 _MIN_CONTENT: Final = 5
 _MAX_TOKENS: Final = 40
+_MIN_HEAD_WORDS: Final = 6
+_SHORT_FORM: Final = 4
+"""Names of units and months up to this length are abbreviations, or words of other meanings too."""
 _TRIED: Final = 12
 """Sentences tried until one allows a change."""
 
@@ -83,7 +87,7 @@ def _is_fit(sentence: Sentence) -> bool:
 def _cut(sentence: Sentence, rng: random.Random) -> str | None:  # noqa: ARG001 (one signature for all changes)
     text = sentence.text
     head, comma, _ = text.rpartition(", ")
-    return head + "." if comma and len(head.split()) >= 6 else None
+    return head + "." if comma and len(head.split()) >= _MIN_HEAD_WORDS else None
 
 
 def _say_otherwise(sentence: Sentence, rng: random.Random) -> str | None:
@@ -126,27 +130,37 @@ def _change_number(sentence: Sentence, rng: random.Random) -> str | None:
 def _change_unit(sentence: Sentence, rng: random.Random) -> str | None:
     text = sentence.text
     places = [
-        match for match in re.finditer(r"(?<=\d )[^\W\d_]+", text) if match[0] in UNITS and UNITS[match[0]][0] != "percent"
+        match
+        for match in re.finditer(r"(?<=\d )[^\W\d_]+", text)
+        if match[0] in UNITS and UNITS[match[0]][0] != "percent"
     ]
     if not places:
         return None
     place = rng.choice(places)
     dimension, factor = UNITS[place[0]]
-    others = [name for name, (kind, size) in UNITS.items() if kind == dimension and size != factor and len(name) > 2]
+    others = [
+        name for name, (kind, size) in UNITS.items() if kind == dimension and size != factor and len(name) > _SHORT_FORM
+    ]
     return text[: place.start()] + rng.choice(others) + text[place.end() :] if others else None
 
 
 def _change_date(sentence: Sentence, rng: random.Random) -> str | None:
     text = sentence.text
     years = list(_YEAR.finditer(text))
-    months = [match for match in _WORD.finditer(text) if match[0][0].isupper() and match[0].lower() in MONTHS and len(match[0]) > 4]
+    months = [
+        match
+        for match in _WORD.finditer(text)
+        if match[0][0].isupper() and match[0].lower() in MONTHS and len(match[0]) > _SHORT_FORM
+    ]
     if not years and not months:
         return None
     place = rng.choice(years or months)
     if years:
         new = str(int(place[0]) + rng.choice([-12, -3, 2, 7]))
     else:
-        new = rng.choice(sorted(name.title() for name in MONTHS if len(name) > 4 and name != place[0].lower()))
+        new = rng.choice(
+            sorted(name.title() for name in MONTHS if len(name) > _SHORT_FORM and name != place[0].lower())
+        )
     return text[: place.start()] + new + text[place.end() :]
 
 
@@ -157,9 +171,7 @@ def _negate(sentence: Sentence, rng: random.Random) -> str | None:  # noqa: ARG0
     return _VERB.sub(r"\1 not", text, count=1) if _VERB.search(text) else None
 
 
-def _change_name(
-    sentence: Sentence, other: str, text: str, rng: random.Random, weights: WordWeights
-) -> str | None:
+def _change_name(sentence: Sentence, other: str, text: str, rng: random.Random, weights: WordWeights) -> str | None:
     mine = _names(sentence, weights)
     theirs = [name for stranger in sentences_of(other)[:20] for name in _names(stranger, weights) if name not in text]
     if not mine or not theirs:
@@ -182,7 +194,9 @@ def _exchange_names(sentence: Sentence, rng: random.Random, weights: WordWeights
 
 def _names(sentence: Sentence, weights: WordWeights) -> list[str]:
     tokens = sentence.tokens
-    return list(dict.fromkeys(token for index, token in enumerate(tokens) if index and is_name(sentence, index, weights.rarity)))
+    return list(
+        dict.fromkeys(token for index, token in enumerate(tokens) if index and is_name(sentence, index, weights.rarity))
+    )
 
 
 _HARMLESS: Final[dict[str, Callable[..., str | None]]] = {"cut": _cut, "synonym": _say_otherwise}

@@ -17,7 +17,9 @@ from spanforge.reference.grounding.lexicon import (
     MONTHS,
     MULTIPLIERS,
     NUMBER_WORDS,
+    ONES,
     ORDINAL_WORDS,
+    TENS,
     UNITS,
     WEEKDAYS,
 )
@@ -26,7 +28,7 @@ from spanforge.reference.grounding.stems import stem
 _PIECE: Final = re.compile(
     r"(?P<iso>\d{4}-\d{2}-\d{2})(?!\d)|(?P<clock>\d{1,2}:\d{2})(?::\d{2})?(?!\d)"
     r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-    r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<sign>[$€£¥₹%])"
+    r"|(?P<word>[^\W\d_]+(?:['\u2019][^\W\d_]+)*)|(?P<sign>[$€£¥₹%])"
 )
 _GLUED: Final = re.compile(r"[^\W\d_]-?$|\w/$|[+]$")
 """A letter, a letter and a hyphen, or a slash right before a digit: part of a name such as UCP1, COVID-19 or OCT3/4."""
@@ -35,10 +37,26 @@ _NUMBERS_AS_WORDS: Final = frozenset(NUMBER_WORDS) - {"once"}
 _DAYS_ALSO_WORDS: Final = frozenset({"sun", "sat", "wed", "mon"})
 _MONTHS_ALSO_WORDS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "jul", "oct", "nov", "apr"})
 _HINT: Final = re.compile(
-    r"\d|\b(?:" + "|".join(sorted({*_NUMBERS_AS_WORDS, *ORDINAL_WORDS, *MONTHS, *WEEKDAYS} - {"may", "march", "sat", "sun"})) + r")\b",
+    r"\d|\b(?:"
+    + "|".join(sorted({*_NUMBERS_AS_WORDS, *ORDINAL_WORDS, *MONTHS, *WEEKDAYS} - {"may", "march", "sat", "sun"}))
+    + r")\b",
     re.IGNORECASE,
 )
 _FIRST_YEAR, _LAST_YEAR = 1400, 2100
+_YEAR_DIGITS: Final = 4
+_DAYS_IN_MONTH: Final = 31
+_NOON: Final = 720
+"""Minutes."""
+
+_NOUNS: Final = 2
+_COUNTED: Final = frozenset({"hundred", "thousand", "million", "billion", "decade", "century"})
+"""Words that are an amount after "a"."""
+
+_ENDINGS: Final = frozenset({"st", "nd", "rd", "th", "s"})
+DATE_KINDS: Final = frozenset({"year", "month", "day", "weekday", "clock"})
+DISCRETE_KINDS: Final = DATE_KINDS | {"ordinal"}
+"""Kinds that are equal or not; nothing lies between two of their values."""
+
 _EXACT: Final = 1e-9
 _ROUNDED: Final = 0.01
 _APPROXIMATE: Final = 0.1
@@ -84,42 +102,26 @@ def same_amount(claimed: Quantity, found: Quantity) -> bool:
     Returns:
         True if both are of one kind (or a share and its percentage) and equal within the claim's own precision.
     """
-    left, right = claimed.value, found.value
-    if claimed.kind != found.kind:
-        if {claimed.kind, found.kind} == {"percent", "number"}:
-            left *= 100 if claimed.kind == "number" and claimed.value < 1 else 1
-            right *= 100 if found.kind == "number" and found.value < 1 else 1
-            if min(claimed.value, found.value) >= 1:
-                return False
-        elif {claimed.kind, found.kind} == {"ordinal", "day"}:
-            pass
-        elif {claimed.kind, found.kind} == {"year", "number"}:
-            return left == right
-        else:
-            return False
-    difference = abs(left - right) / max(abs(left), abs(right), _EXACT)
-    if difference <= _EXACT:
-        return True
-    if claimed.kind in {"year", "month", "day", "weekday", "ordinal", "clock"}:
+    kinds = {claimed.kind, found.kind}
+    if kinds == {"percent", "number"}:
+        return math.isclose(_as_percent(claimed), _as_percent(found))
+    if kinds in ({"year", "number"}, {"ordinal", "day"}):
+        return claimed.value == found.value
+    if len(kinds) > 1:
         return False
+    difference = abs(claimed.value - found.value) / max(abs(claimed.value), abs(found.value), _EXACT)
+    if difference <= _EXACT or claimed.kind in DISCRETE_KINDS:
+        return difference <= _EXACT
     if claimed.approximate or found.approximate:
         return difference <= _APPROXIMATE
-    return difference <= _ROUNDED and left == _rounded_like(right, left)
+    return difference <= _ROUNDED and claimed.value == _rounded_like(found.value, claimed.value)
 
 
-def may_be_same(claimed: Quantity, found: Quantity) -> bool:
-    """Tell whether a text has the claimed amount at all, be its unit left out on one side ("at 7" for "7 pm").
-
-    Args:
-        claimed: The amount in the claim.
-        found: An amount anywhere in the contexts.
-
-    Returns:
-        True if both are the same amount, or carry the same number and one of them no unit.
-    """
-    if "number" in {claimed.kind, found.kind} and claimed.written == found.written:
-        return True
-    return same_amount(claimed, found)
+def _as_percent(amount: Quantity) -> float:
+    """Return a share as percent; a plain number from one is no share, which equals nothing."""
+    if amount.kind == "percent":
+        return amount.value
+    return amount.value * 100 if amount.value < 1 else math.nan
 
 
 def _rounded_like(value: float, model: float) -> float:
@@ -164,21 +166,26 @@ class _Scanner:
         if piece["iso"]:
             for kind, part in zip(("year", "month", "day"), word.split("-"), strict=True):
                 self._add(kind, float(part), index)
-            return index + 1
-        if piece["clock"]:
+        elif piece["clock"]:
             hours, minutes = piece["clock"].split(":")
             return self._clock(int(hours) * 60 + int(minutes), index)
-        if piece["number"]:
+        elif piece["number"]:
             return self._digits(index)
-        if word in MONTHS and (piece[0][0].isupper() and self._is_month(index)):
+        elif word in _NUMBERS_AS_WORDS or (word in _COUNTED and self._article(index)):
+            return self._spelled(index)
+        else:
+            self._named(index)
+        return index + 1
+
+    def _named(self, index: int) -> None:
+        """Read the name of a month, a weekday or a place in a row."""
+        word, written = self._words[index], self._pieces[index][0]
+        if word in MONTHS and written[0].isupper() and self._is_month(index):
             self._add("month", float(MONTHS[word]), index)
-        elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or piece[0].istitle()):
+        elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or written.istitle()):
             self._add("weekday", float(WEEKDAYS[word]), index)
         elif word in ORDINAL_WORDS and word != "second":
             self._add("ordinal", ORDINAL_WORDS[word], index, spelled=True)
-        elif word in _NUMBERS_AS_WORDS or (word in {"hundred", "thousand", "million", "billion"} and self._article(index)):
-            return self._spelled(index)
-        return index + 1
 
     def _article(self, index: int) -> bool:
         return index > 0 and self._words[index - 1] == "a"
@@ -197,27 +204,29 @@ class _Scanner:
             return index + 1
         value = float(digits)
         glued = self._words[index + 1] if self._is_glued(index) else ""
-        if glued and glued[0].isalpha() and not self._is_suffix(glued):
-            return index + 2
-        if glued in {"st", "nd", "rd", "th"}:
-            is_day = self._month_beside(index, index + 1)
-            self._add("day" if is_day else "ordinal", value, index + 1)
-            return index + 2
-        if glued == "s" and value >= _FIRST_YEAR:
-            self._add("year", value, index + 1)
-            return index + 2
+        if glued in _ENDINGS or (glued[:1].isalpha() and not self._is_suffix(glued)):
+            return self._ending(index, value, glued)
         if self._next(index) in {"am", "pm"}:
             return self._clock(int(value) * 60, index)
-        if digits.isdigit() and 1 <= value <= 31 and self._month_beside(index, index):
+        whole = digits.isdecimal()
+        if whole and 1 <= value <= _DAYS_IN_MONTH and self._month_beside(index, index):
             self._add("day", value, index)
             return index + 1
-        is_year = digits.isdigit() and len(digits) == 4 and "," not in piece[0] and _FIRST_YEAR <= value <= _LAST_YEAR
+        is_year = whole and len(piece[0]) == _YEAR_DIGITS and _FIRST_YEAR <= value <= _LAST_YEAR
         return self._amount(index, index + 1, value, "year" if is_year else "number")
+
+    def _ending(self, index: int, value: float, glued: str) -> int:
+        """Read "5th" and "1990s"; anything else glued to a number makes it part of a name, as in "3T3"."""
+        if glued == "s" and value >= _FIRST_YEAR:
+            self._add("year", value, index + 1)
+        elif glued in _ENDINGS and glued != "s":
+            self._add("day" if self._month_beside(index, index + 1) else "ordinal", value, index + 1)
+        return index + 2
 
     @staticmethod
     def _is_suffix(word: str) -> bool:
-        """Tell a unit or ending glued to a number from the rest of a name ("3T3")."""
-        return word in UNITS or word in MULTIPLIERS or word in {"st", "nd", "rd", "th", "s", "am", "pm", "x"}
+        """Tell a unit or multiplier glued to a number from the rest of a name."""
+        return word in UNITS or word in MULTIPLIERS or word in {"am", "pm", "x"}
 
     def _is_glued(self, index: int) -> bool:
         return index + 1 < len(self._pieces) and self._pieces[index].end() == self._pieces[index + 1].start()
@@ -233,22 +242,22 @@ class _Scanner:
 
     def _clock(self, minutes: int, index: int) -> int:
         half = self._next(index)
-        if half == "pm" and minutes < 720:
-            minutes += 720
-        elif half == "am" and minutes >= 720:
-            minutes -= 720
+        if half == "pm" and minutes < _NOON:
+            minutes += _NOON
+        elif half == "am" and minutes >= _NOON:
+            minutes -= _NOON
         self._add("clock", float(minutes), index, written=minutes // 60 % 12 + minutes % 60 / 100)
         return index + (2 if half in {"am", "pm"} else 1)
 
     def _spelled(self, index: int) -> int:
         """Read a number in words: "twenty-five", "three hundred", "a dozen"."""
         word = self._words[index]
-        if word in MULTIPLIERS:
-            return self._amount(index, index, 1.0, "number")
+        if word in _COUNTED:
+            return self._amount(index, index, 1.0, "number", spelled=True)
         value = NUMBER_WORDS[word]
         after = index + 1
         following = self._next(index)
-        if 20 <= value <= 90 and 1 <= NUMBER_WORDS.get(following, 0) <= 9:
+        if word in TENS and following in ONES:
             value += NUMBER_WORDS[following]
             after += 1
         if word == "one" and self._words[after : after + 1] and self._words[after] not in {*MULTIPLIERS, *UNITS}:
@@ -301,7 +310,7 @@ class _Scanner:
         for word in self._words[last + 1 : last + 5]:
             if word[0].isalpha() and word not in FUNCTION_WORDS:
                 nouns.append(stem(word))
-                if len(nouns) == 2:
+                if len(nouns) == _NOUNS:
                     break
         start = last if first is None else first
         loosened = any(word in APPROXIMATIONS for word in self._words[max(0, start - 2) : start])

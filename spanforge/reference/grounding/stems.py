@@ -68,13 +68,82 @@ _IRREGULAR: Final = {
         "mouse": "mice",
         "good": "better best",
         "bad": "worse worst",
+        "become": "became",
+        "come": "came",
+        "bring": "brought",
+        "catch": "caught",
+        "fight": "fought",
+        "forget": "forgot forgotten",
+        "freeze": "froze frozen",
+        "get": "got gotten",
+        "hear": "heard",
+        "keep": "kept",
+        "lay": "laid",
+        "mean": "meant",
+        "ride": "rode ridden",
+        "ring": "rang rung",
+        "shoot": "shot",
+        "sleep": "slept",
+        "spend": "spent",
+        "stand": "stood",
+        "steal": "stole stolen theft",
+        "strike": "struck",
+        "swim": "swam swum",
+        "throw": "threw thrown",
+        "understand": "understood",
+        "wake": "woke woken",
+        "wear": "wore worn",
+        "fly": "flew flown flight",
+        "draw": "drew drawn",
+        "drive": "drove driven",
+        "eat": "ate eaten",
+        "drink": "drank drunk",
+        "feel": "felt",
+        "break": "broke broken",
+        "seek": "sought",
+        "shrink": "shrank shrunk",
+        "sink": "sank sunk",
+        "tear": "tore torn",
+        "swear": "swore sworn",
+        "hide": "hid hidden",
+        "feed": "fed",
+        "bind": "bound",
+        "act": "action actions",
+        "inhibit": "inhibition inhibitor inhibitors",
+        "exhibit": "exhibition exhibitions",
+        "prohibit": "prohibition",
+        "expand": "expansion",
+        "extend": "extension extent",
+        "decide": "decision decisions",
+        "invade": "invasion",
+        "conclude": "conclusion conclusions",
+        "include": "inclusion",
+        "exclude": "exclusion",
+        "divide": "division",
+        "explode": "explosion explosions",
+        "destroy": "destruction",
+        "choice": "choices",
+        "prove": "proof proven",
+        "believe": "belief beliefs",
+        "weigh": "weight",
+        "strong": "strength",
+        "long": "length",
+        "wide": "width",
+        "deep": "depth",
+        "high": "height",
+        "fail": "failure failures",
+        "depart": "departure",
+        "close": "closure",
+        "expose": "exposure",
+        "marry": "marriage",
+        "sign": "signature",
     }.items()
     for irregular in forms.split()
 }
 
 
 def _strip_inflection(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
+    if word.endswith("ies") and len(word) > _MIN_STEM + 1:
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
@@ -99,9 +168,7 @@ def stem(word: str) -> str:
     Returns:
         The stem, at least three letters unless the word itself is shorter.
     """
-    irregular = _IRREGULAR.get(word)
-    if irregular is not None:
-        return irregular
+    word = _IRREGULAR.get(word, word)
     if len(word) <= _MIN_STEM or not (word.isascii() and word.isalpha()):
         return word
     word = _strip_inflection(word)
@@ -111,6 +178,8 @@ def stem(word: str) -> str:
             break
     if word.endswith("e") and len(word) > _MIN_STEM:
         word = word[:-1]
+    if word.endswith(("ct", "ss")):
+        word = word[:-1]  # "reduction" and "reduce", "suppression" and "suppress"
     if word.endswith("y") and len(word) > _MIN_STEM:
         word = word[:-1] + "i"
     return word

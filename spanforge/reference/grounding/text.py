@@ -13,9 +13,9 @@ MAX_SENTENCE_CHARS: Final = 600
 """Longer stretches without a sentence mark are cut at white space near this length."""
 
 _BOUNDARY: Final = re.compile(
-    r"(?<=[.!?])[\"'”’)\]]{0,3}(?:\[\d{1,3}\]){0,8}\s+"  # a sentence mark, closing quotes, citation marks, space
-    r"|(?<=[。！？])"
-    r"|\s*(?:\\n|\n)\s*"  # a line end; some corpora carry it escaped
+    r"(?<=[.!?])[\"'\u201d\u2019)\]]{0,3}(?:\[\d{1,3}\]){0,8}\s+"  # mark, closing quotes, citations, space
+    r"|(?<=[\u3002\uff01\uff1f])"
+    r"|(?:\\n|\n)\s*"  # a line end; some corpora carry it escaped
 )
 _ABBREVIATION: Final = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|Mrs?|Ms|Drs?|Prof|St|vs|etc|e\.g|i\.e|al|Fig|No|Inc|Ltd|Co|Jr|Sr|Gen|Col|Lt|Sgt|Rev|"
@@ -27,8 +27,8 @@ _ABBREVIATION_REACH: Final = 10
 TOKEN: Final = re.compile(
     r"\d+(?:[.,:]\d+)+"  # 3.5  1,200  14:30
     r"|(?:[A-Za-z]\.){2,}"  # U.S.
-    r"|[^\W\d_]+[-‐‑]\d[^\W_]*"  # COVID-19
-    r"|[^\W_]+(?:['’][^\W\d_]+)*"  # words, UCP1, don't
+    r"|[^\W\d_]+[-\u2010\u2011]\d[^\W_]*"  # COVID-19
+    r"|[^\W_]+(?:['\u2019][^\W\d_]+)*"  # words, UCP1, don't
     r"|[,;:()]"  # marks that end the reach of a negation
 )
 
@@ -58,7 +58,7 @@ def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
     following = text[boundary.end() : boundary.end() + 1]
     if "\n" in boundary[0] or "\\n" in boundary[0]:
         # A line end inside a wrapped sentence is a space: the next line goes on in lower case.
-        before = text[boundary.start() - 1 : boundary.start()]
+        before = text[max(0, boundary.start() - 3) : boundary.start()].rstrip()[-1:]
         return boundary[0].count("\n") > 1 or not (following.islower() and (before.isalnum() or before == ","))
     if not boundary[0]:
         return True

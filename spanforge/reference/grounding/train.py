@@ -37,25 +37,36 @@ _TEXTS_PERTURBED: Final = 150
 """Texts of each set from which statements are made."""
 
 _LONGEST_PERTURBED: Final = 12_000
+_PERTURBED_SHARE: Final = 0.5
+"""What all made statements count beside one public set; chosen like the penalty."""
 _THRESHOLDS: Final = tuple(step / 200 for step in range(60, 141))
 _SIGNS: Final = tuple(feature.sign for feature in FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """One set as rows of features; ``kinds`` groups its rows where classes are to be balanced within kinds."""
+    """One set as rows of features.
+
+    Attributes:
+        name: Name of the set.
+        rows: Feature values of each case.
+        truths: Whether each case is supported.
+        kinds: Group of each case; groups of one class count equally.
+        share: What the whole set counts.
+    """
 
     name: str
     rows: Sequence[Sequence[float]] = field(repr=False)
     truths: Sequence[bool] = field(repr=False)
     kinds: Sequence[str] = field(repr=False)
+    share: float = 1.0
 
     def weights(self) -> list[float]:
-        """Weigh rows so that each class sums to one half, each kind of a class equally."""
+        """Weigh rows so that each class has half the share, and each kind of a class as much as another."""
         sizes = Counter(zip(self.truths, self.kinds, strict=True))
         kinds_of_class = Counter(truth for truth, _ in sizes)
         return [
-            0.5 / kinds_of_class[truth] / sizes[truth, kind]
+            self.share / 2 / kinds_of_class[truth] / sizes[truth, kind]
             for truth, kind in zip(self.truths, self.kinds, strict=True)
         ]
 
@@ -102,7 +113,7 @@ def train(folder: Path) -> tuple[Model, dict[str, tuple[float, float]]]:
 
 
 def rarities(texts: Iterable[str]) -> dict[str, float]:
-    """Learn how rare words are: 1 for a word in no text, 0 for one in every text, by the logarithm of document counts."""
+    """Learn how rare words are, by the logarithm of document counts: 1 in no text, 0 in every text."""
     distinct = dict.fromkeys(texts)
     counts: Counter[str] = Counter()
     for text in distinct:
@@ -139,7 +150,7 @@ def _perturbed(pairs: dict[str, list[GroundingPair]], words: WordWeights) -> Tra
                 rows.append(_row(statement.text, "", [text], words))
                 truths.append(statement.supported)
                 kinds.append(statement.kind)
-    return TrainingSet("perturbed", rows, truths, kinds)
+    return TrainingSet("perturbed", rows, truths, kinds, _PERTURBED_SHARE)
 
 
 def _fit(sets: Sequence[TrainingSet]) -> tuple[float, list[float]]:
@@ -178,12 +189,13 @@ def _logistic(odds: float) -> float:
 
 def main(arguments: Sequence[str]) -> int:
     """Train and write the coefficients beside this module, or to a second path if one is given."""
-    if len(arguments) not in {1, 2}:
+    folder, *target = arguments or [""]
+    if not folder or len(target) > 1:
         sys.stderr.write("usage: python -m spanforge.reference.grounding.train DIR [FILE]\n")
         return 2
-    model, report = train(Path(arguments[0]))
-    target = Path(arguments[1]) if len(arguments) == 2 else Path(__file__).with_name(COEFFICIENTS_FILE)
-    target.write_text(json.dumps(model.to_dict(), indent=1) + "\n", encoding="utf-8")
+    model, report = train(Path(folder))
+    written = Path(target[0]) if target else Path(__file__).with_name(COEFFICIENTS_FILE)
+    written.write_text(json.dumps(model.to_dict(), indent=1) + "\n", encoding="utf-8")
     for name, (balanced, auc) in report.items():
         sys.stdout.write(f"left out {name}: balanced accuracy {balanced:.3f}, AUC {auc:.3f}\n")
     return 0

@@ -74,9 +74,7 @@ def ground_claims(claims: Sequence[str], contexts: Sequence[str], question: str 
     """
     model = default_model()
     prepared = PreparedContexts.of(contexts)
-    return [
-        _judge(index, read_claim(claim, question), prepared, model) for index, claim in enumerate(claims)
-    ]
+    return [_judge(index, read_claim(claim, question), prepared, model) for index, claim in enumerate(claims)]
 
 
 def verify_answer(answer: str, contexts: Sequence[str], question: str = "") -> AnswerGrounding:
