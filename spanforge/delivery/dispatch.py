@@ -82,7 +82,7 @@ class Dispatcher:
             if self._state != "new" or not self.log.accepted:
                 return
             self._on_start()
-            self._state = "in_line" if self._in_line else "threads"
+            self._state = "in_line" if self._in_line or lifecycle.hooks_were_ignored() else "threads"
             if lifecycle.is_ending():
                 # Our own exit handler comes too late to be called, so nobody would wait for a thread.
                 self._state, self._wait_s = "in_line", _AFTER_EXIT_S

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from spanforge.delivery.guard import attempt
 
-__all__ = ["handle_sigterm", "is_ending", "watch"]
+__all__ = ["handle_sigterm", "hooks_were_ignored", "is_ending", "watch"]
 
 _log = logging.getLogger("spanforge")
 
@@ -34,18 +34,20 @@ class Watched(Protocol):
 
 _watched: WeakSet[Any] = WeakSet()
 _hooked_in: int | None = None
+_hook_ran_in: int | None = None
 _previous_sigterm: Any = None
 
 
 def watch(owner: Watched) -> None:
     """Tell `owner` of forks and of the end of the process."""
-    global _hooked_in  # noqa: PLW0603  hooks are registered once for each process
+    global _hooked_in, _hook_ran_in  # noqa: PLW0603  hooks are registered once for each process
     _watched.add(owner)
     pid = os.getpid()
     if _hooked_in is None:
         atexit.register(_at_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork)
+            _hook_ran_in = pid
     if _hooked_in != pid:
         _hooked_in = pid
         _finalize_in_multiprocessing()
@@ -54,6 +56,14 @@ def watch(owner: Watched) -> None:
 def is_ending() -> bool:
     """Tell whether the interpreter is past its main thread: it then runs exit handlers, and takes no new ones."""
     return not threading.main_thread().is_alive()
+
+
+def hooks_were_ignored() -> bool:
+    """Tell whether this process was forked past Python's hooks, as some servers do from C.
+
+    The interpreter's own lock was not made anew then, and a new thread may wait for it forever.
+    """
+    return _hook_ran_in is not None and _hook_ran_in != os.getpid()
 
 
 def _finalize_in_multiprocessing() -> None:
@@ -69,6 +79,8 @@ def _finalize_in_multiprocessing() -> None:
 
 
 def _after_fork() -> None:
+    global _hook_ran_in  # noqa: PLW0603  see `hooks_were_ignored`
+    _hook_ran_in = os.getpid()
     for owner in list(_watched):
         attempt(owner.after_fork)
 
