@@ -54,13 +54,14 @@ def follow(
     """
     live, counts = Path(path).expanduser(), Counter[str]() if damaged is None else damaged
     stopped = threading.Event() if stop is None else stop
-    tail: _Tail | None = None
+    # What is not there at the first look is new from its first line, and may be rotated before the second one.
+    known = frozenset(_key_of(file) for file in family(live))
+    tail = _open(live, live, max_line_bytes, counts, from_start=from_start)
     try:
         while not stopped.is_set():
             if tail is None:
-                tail = _open(live, max_line_bytes, counts, from_start=from_start)
-                # A file that was not there at the first look is new from its first line.
-                from_start = True
+                first = next((file for file in family(live) if _key_of(file) not in known), live)
+                tail = _open(live, first, max_line_bytes, counts, from_start=True)
             if tail is not None:
                 for line in tail.poll():
                     yield from events_in(line, counts)
@@ -70,18 +71,18 @@ def follow(
             tail.close()
 
 
-def _open(path: Path, limit: int, damaged: Counter[str], *, from_start: bool) -> _Tail | None:
-    """Open what is there; None while nothing is, or nothing that tells what it will be."""
+def _open(live: Path, first: Path, limit: int, damaged: Counter[str], *, from_start: bool) -> _Tail | None:
+    """Open the first file to read; None while it is not there, or holds nothing that tells what it will be."""
     try:
-        with path.open("rb") as file:
+        with first.open("rb") as file:
             head = file.read(len(SQLITE_MAGIC))
+        if not head:
+            return None
+        if head == SQLITE_MAGIC:
+            return _StoreTail(first, limit, damaged, from_start=from_start)
+        return _LineTail(live, first, limit, damaged, from_start=from_start)
     except FileNotFoundError:
         return None
-    if not head:
-        return None
-    if head == SQLITE_MAGIC:
-        return _StoreTail(path, limit, damaged, from_start=from_start)
-    return _LineTail(path, limit, damaged, from_start=from_start)
 
 
 class _StoreTail:
@@ -102,11 +103,13 @@ class _StoreTail:
 
 
 class _LineTail:
-    def __init__(self, path: Path, limit: int, damaged: Counter[str], *, from_start: bool) -> None:
-        self._path, self._limit, self._damaged = path, limit, damaged
+    def __init__(
+        self, live: Path, first: Path, limit: int, damaged: Counter[str], *, from_start: bool
+    ) -> None:
+        self._path, self._limit, self._damaged = live, limit, damaged
         self._leaving = False
         self._rotated: frozenset[_Key] = frozenset()
-        self._start(path)
+        self._start(first)
         if not from_start:
             self._file.seek(0, os.SEEK_END)
 

@@ -48,7 +48,10 @@ def family(path: Path) -> list[Path]:
     rotated = re.compile(
         rf"{re.escape(path.stem)}-[0-9TZ.]+{re.escape(path.suffix)}|{re.escape(path.name)}(?:[.-]\d+)?"
     )
-    return sorted((entry for entry in path.parent.iterdir() if rotated.fullmatch(entry.name)), key=_order)
+    try:
+        return sorted((entry for entry in path.parent.iterdir() if rotated.fullmatch(entry.name)), key=_order)
+    except FileNotFoundError:  # no folder yet
+        return []
 
 
 def _is_events(path: Path) -> bool:

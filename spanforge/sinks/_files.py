@@ -28,7 +28,7 @@ def sync_folder(folder: Path) -> None:
     Raises:
         OSError: The disk did not take it.
     """
-    if os.name == "posix":
+    if os.name == "posix":  # pragma: no branch  Windows saves names by itself
         fd = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(fd)

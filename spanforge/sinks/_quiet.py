@@ -52,5 +52,5 @@ class Quiet:
             quiet._lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch  Windows has no fork
     os.register_at_fork(before=Quiet.before_fork, after_in_parent=Quiet.in_parent, after_in_child=Quiet.in_child)

@@ -95,6 +95,13 @@ def test_a_file_that_is_made_later_is_new_from_its_first_line(sink: Any, tmp_pat
     assert follower.take(2) == [0, 1]
 
 
+def test_a_folder_that_is_made_later(tmp_path: Path, started: list[Follower]) -> None:
+    started.append(follower := Follower(tmp_path / "later" / "events.jsonl"))
+    follower.settle()
+    JsonlSink(tmp_path / "later" / "events.jsonl").write(events(2))
+    assert follower.take(2) == [0, 1]
+
+
 def test_a_closed_generator_releases_the_file(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     JsonlSink(path).write(events(2))
@@ -258,11 +265,12 @@ def test_a_store_that_is_replaced_or_cannot_be_read_for_a_moment(tmp_path: Path,
     sink.write(events(1, 5))
     assert follower.take(1) == [5]
     sink.close()
-    other = SqliteSink(tmp_path / "other.db")
-    other.write(events(2, 10))
-    other.close()
-    os.replace(tmp_path / "other.db", path)
+    for file in tmp_path.iterdir():  # the log files too, as SQLite wants it
+        file.unlink()
+    follower.settle()
+    sink.write(events(2, 10))
     assert follower.take(2) == [10, 11]
+    sink.close()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")

@@ -292,8 +292,9 @@ def test_a_store_in_use_is_read_without_disturbing_it(tmp_path: Path) -> None:
     sink.close()
 
 
+@pytest.mark.parametrize(("code", "found"), [("SQLITE_CANTOPEN", [0, 1, 2]), ("SQLITE_IOERR", [])])
 def test_a_store_that_cannot_be_written_is_read_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, found: list[int]
 ) -> None:
     path = store(tmp_path / "events.db", events(3))
     connect = sqlite3.connect
@@ -303,14 +304,16 @@ def test_a_store_that_cannot_be_written_is_read_all_the_same(
 
         def execute(self, *_: object) -> sqlite3.Cursor:  # type: ignore[override]
             error = sqlite3.OperationalError()
-            error.sqlite_errorname = "SQLITE_CANTOPEN"
+            error.sqlite_errorname = code
             raise error
 
     def refusing(name: str, **options: object) -> sqlite3.Connection:
         return connect(name, **options, factory=Refusing if "mode=ro" in name else sqlite3.Connection)  # type: ignore[call-overload]
 
     monkeypatch.setattr(sqlite3, "connect", refusing)
-    assert numbers(read_events(path)) == [0, 1, 2]
+    reader = read_events(path)
+    assert numbers(reader) == found
+    assert reader.damaged == Counter({"corrupt": 1} if code == "SQLITE_IOERR" else {})
 
 
 def test_damage_in_a_store(tmp_path: Path) -> None:

@@ -232,6 +232,34 @@ def _fields(line: bytes) -> dict[str, Any] | None:
     return None
 
 
+def test_a_line_that_is_still_being_written_is_not_taken_for_torn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    sink = JsonlSink(path)
+    sink.write(events(1))
+    line = event(1).encode() + b"\n"
+    other = path.open("ab", buffering=0)
+    other.write(line[:100])  # what another process sees of a long write that is under way
+    touch, touched = os.utime, 0
+
+    def wait_for_the_writer(*args: Any, **options: Any) -> None:
+        nonlocal touched
+        touched += 1
+        if touched == 1:
+            other.write(line[100:200])
+        elif touched == 2:
+            other.write(line[200:])
+        touch(*args, **options)
+
+    monkeypatch.setattr(os, "utime", wait_for_the_writer)
+    monkeypatch.setattr(os, "supports_fd", {*os.supports_fd, wait_for_the_writer})
+    sink.write(events(1, 2))
+    other.close()
+    assert touched == 2
+    assert [item["payload"]["number"] for item in strict_lines(path)] == [0, 1, 2]
+
+
 @pytest.mark.skipif(not POSIX, reason="pipes by path are POSIX")
 def test_a_pipe_takes_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pipe"

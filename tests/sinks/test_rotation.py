@@ -172,8 +172,9 @@ def test_while_another_process_rotates_nothing_waits_long_and_nothing_is_lost(tm
     assert [numbers(read_events(file)) for file in files(tmp_path)] == [[0, 1], [2]]
 
 
+@pytest.mark.parametrize("released", [True, False])
 def test_whoever_waited_for_another_process_to_rotate_goes_on_in_the_new_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: bool
 ) -> None:
     path = tmp_path / "events.jsonl"
     sink = JsonlSink(path, max_bytes=10)
@@ -183,10 +184,13 @@ def test_whoever_waited_for_another_process_to_rotate_goes_on_in_the_new_file(
 
     def rotate_meanwhile(_: float) -> None:
         path.rename(tmp_path / "events-20260101T000000.000000Z.jsonl")
-        holder.__exit__(None, None, None)
+        if released:
+            holder.__exit__(None, None, None)
 
     monkeypatch.setattr(time, "sleep", rotate_meanwhile)
     sink.write(events(1, 1))
+    if not released:
+        holder.__exit__(None, None, None)
     assert [numbers(read_events(file)) for file in files(tmp_path)] == [[0], [1]]
 
 

@@ -324,6 +324,43 @@ def test_a_fork_is_held_up_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
+def test_what_a_child_does_with_what_it_inherits(tmp_path: Path) -> None:
+    """As in a forked child, but here, where it can be seen: nothing is closed, and locks are new."""
+    sink = SqliteSink(tmp_path / "events.db")
+    sink.write(events(1))
+    inherited, quiet = sink._connection, Quiet()
+    assert inherited is not None
+    references = sys.getrefcount(inherited)
+    sink.after_fork()
+    assert sys.getrefcount(inherited) == references, "one for the sink's own"
+    with quiet:
+        Quiet.in_child()
+        with quiet:
+            pass
+        quiet._lock.acquire()
+    inherited.execute("SELECT 1")
+    sink.write(events(1, 1))
+    sink.close()
+    assert numbers(read_events(tmp_path / "events.db")) == [0, 1]
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    sink.write(events(1))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER choosy BEFORE INSERT ON events WHEN NEW.line LIKE '%\"number\":3%' "
+            "BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    with pytest.raises(SinkWriteError, match="SQLITE_CONSTRAINT") as caught:
+        sink.write(events(5, 1))
+    assert caught.value.delivered == 0
+    sink.write(events(2, 1))
+    assert numbers(read_events(path)) == [0, 1, 2]
+    sink.close()
+
+
 # -- the view ---------------------------------------------------------------------------------------------------
 
 LATENCIES = st.floats(0, 1e6) | st.sampled_from([0.0, 0.0005, 0.0015, 0.0025, 2.5, 1e300])
