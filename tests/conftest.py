@@ -1,0 +1,65 @@
+"""What all tests share: hypothesis profiles, a clean environment, and clients of their own to try things on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from spanforge.sdk import SFClientConfig, SFRAGClient
+from spanforge.sinks.memory import MemorySink
+
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    # Fixtures that hold for a whole test are the ones used here; two loaded cores are slow at times.
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("default", max_examples=50, stateful_step_count=30, **_COMMON)
+settings.register_profile("thorough", max_examples=1_000, stateful_step_count=60, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+Connect = Callable[..., SFRAGClient]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("SPANFORGE_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def connect() -> Generator[Connect]:
+    """Return a maker of clients with settings, sinks and ledgers of their own; they are shut down at the end."""
+    clients: list[SFRAGClient] = []
+
+    def make(*sinks: object, **options: Any) -> SFRAGClient:
+        client = SFRAGClient(SFClientConfig())
+        clients.append(client)
+        client.configure(**{"sinks": sinks, "delivery": "sync", **options})
+        return client
+
+    yield make
+    for client in clients:
+        client.shutdown(0.5)
+
+
+@pytest.fixture
+def sink() -> MemorySink:
+    """The memory sink of `client`."""
+    return MemorySink()
+
+
+@pytest.fixture
+def client(connect: Connect, sink: MemorySink) -> SFRAGClient:
+    """A client that delivers at once, to memory, and counts what it replaces."""
+    return connect(sink)
+
+
+@pytest.fixture
+def strict(connect: Connect, sink: MemorySink) -> SFRAGClient:
+    """As `client`, and it raises where it would replace an input."""
+    return connect(sink, strict=True)
