@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -34,7 +36,17 @@ def start(script: str, folder: Path, *arguments: str, **extra: str) -> subproces
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=hasattr(os, "setsid"),
     )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill a script and the children it left behind."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
 
 
 def run(script: str, folder: Path, *arguments: str, timeout: float = 60, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -47,8 +59,7 @@ def run(script: str, folder: Path, *arguments: str, timeout: float = 60, **extra
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+        end(process)
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
