@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from spanforge.reference.index.base import Candidate
 
 FusionMethod = Literal["weighted", "rrf"]
+_LEAST_SPAN = 0.25
+"""Least distance between best and worst, as a share of the best, that is stretched to the whole range."""
 RRF_CONSTANT = 60
 """Smoothing constant of reciprocal-rank fusion, as in the paper."""
 
@@ -58,14 +60,17 @@ def reciprocal_rank(words: Sequence[float | None], vectors: Sequence[float | Non
 
 
 def stretch(scores: Sequence[float | None]) -> list[float]:
-    """Scale to [0, 1] between the least and the greatest; absent is 0, and all equal is 1."""
+    """Scale so that the greatest is 1 and the least is 0; absent is 0.
+
+    Where all lie close together the least is not pushed down to 0: a hair's breadth is not made a gulf.
+    """
     present = [score for score in scores if score is not None]
     if not present:
         return [0.0] * len(scores)
-    # A candidate the word search did not return has a score of at most the least one returned: it counts as
-    # zero.
+    # A candidate the word search did not return has a score of at most the least one returned: it counts as zero.
     low = min(present) if len(present) == len(scores) else min(0.0, *present)
     high = max(present)
-    if high <= low:
+    span = max(high - low, _LEAST_SPAN * abs(high))
+    if span <= 0.0:
         return [0.0 if score is None else 1.0 for score in scores]
-    return [0.0 if score is None else (score - low) / (high - low) for score in scores]
+    return [0.0 if score is None else 1.0 - (high - score) / span for score in scores]

@@ -77,4 +77,4 @@ class AnswerCache:
             if result is None:
                 return None
             self._answers.move_to_end(key)
-        return result.model_copy(update={"recovery": CACHED_ANSWER})
+        return result.model_copy(update={"recovery": CACHED_ANSWER, "latencies_ms": {}})

@@ -41,7 +41,7 @@ class SelectionSettings:
     diversity: float = 0.3
     max_tokens: int = 2000
     max_documents: int = 10
-    min_relative: float = 0.25
+    min_relative: float = 0.15
 
 
 def combined_score(document: RetrievedDocument, settings: SelectionSettings, now: datetime) -> float:

@@ -11,6 +11,9 @@ from spanforge.reference import Pipeline
 from spanforge.reference.index import Index, MemoryIndex
 from spanforge.reference.index.lance import LanceIndex
 from spanforge.reference.index.milvus import MilvusIndex
+from spanforge.testing import spanforge_events  # the plugin brings it where the package is installed
+
+__all__ = ["spanforge_events"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

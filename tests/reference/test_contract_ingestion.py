@@ -167,7 +167,10 @@ def failure_code(pipeline: Pipeline, bad: Document) -> str:
 
 
 def test_failure_parse_error(pipeline: Pipeline) -> None:
-    assert failure_code(pipeline, Document(document_id="bad", content=b"%PDF-1.7 truncated", name="x.pdf")) == "PARSE_ERROR"
+    assert (
+        failure_code(pipeline, Document(document_id="bad", content=b"%PDF-1.7 truncated", name="x.pdf"))
+        == "PARSE_ERROR"
+    )
 
 
 def test_failure_unsupported_format(pipeline: Pipeline) -> None:

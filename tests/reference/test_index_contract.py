@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from reference.conftest import OpenEngine
+
 from spanforge.reference.failures import IndexFull, InvalidInput
 from spanforge.reference.index import Index, IndexRow, SearchRequest, Selection
 from spanforge.reference.models import Filter
@@ -21,9 +21,7 @@ def row(name: str, text: str, seed: int = 0, **fields: object) -> IndexRow:
     return IndexRow(chunk_id=name, text=text, vector=unit(seed), **{**defaults, **fields})  # type: ignore[arg-type]
 
 
-def found(
-    index: Index, text: str = "", seed: int | None = None, limit: int = 10, **selection: object
-) -> set[str]:
+def found(index: Index, text: str = "", seed: int | None = None, limit: int = 10, **selection: object) -> set[str]:
     vector = None if seed is None else unit(seed)
     chosen = Selection(**{"org_id": "org", **selection})  # type: ignore[arg-type]
     hits = index.search(SearchRequest(text, vector, limit, chosen))
