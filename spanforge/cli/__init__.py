@@ -10,7 +10,7 @@ from spanforge.exceptions import MissingExtraError, SpanforgeError
 
 __all__ = ["main"]
 
-_VERBS: Final = ("demo", "sessions", "show", "tail", "verify", "doctor", "ingest", "ask", "eval")
+_VERBS: Final = ("demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval")
 
 
 def main(arguments: list[str] | None = None) -> int:

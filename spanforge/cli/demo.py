@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import structlog
 import typer
@@ -40,14 +41,19 @@ def _demo(
         raise CliError('--ask: say what to ask your documents, for example --ask "What is this about?"')
     files = {"events": out / "events.jsonl", "database": out / "events.db", "application log": out / "app.log"}
     out.mkdir(parents=True, exist_ok=True)
-    _configure_logging(files["application log"])
+    with files["application log"].open("a", encoding="utf-8", buffering=1) as log:
+        _configure_logging(log)
+        _run(docs, ask or _QUESTIONS, files, as_json=as_json)
+
+
+def _run(docs: Path | None, questions: Sequence[str], files: dict[str, Path], *, as_json: bool) -> None:
     sf_rag.configure(sinks=[f"jsonl:{files['events']}", f"sqlite:{files['database']}", "structlog"])
     pipeline = Pipeline()
     job = pipeline.ingest(docs) if docs else pipeline.ingest_bundled_corpus()
     if not job.chunks:
         raise CliError("--docs: nothing in there could be read; `spanforge ingest` shows why for each file")
-    results = [(question, _answer(pipeline, question)) for question in ask or _QUESTIONS]
-    left = sf_rag.flush(_FLUSH_S)
+    results = [(question, _answer(pipeline, question)) for question in questions]
+    left = sf_rag.shutdown(_FLUSH_S)
     sessions = {session.session_id: session for session in stored_sessions(read_events(files["events"]))}
     if as_json:
         print_json(
@@ -70,11 +76,11 @@ def _demo(
     console.print(f"  next: spanforge sessions --from {visible(files['events'])}")
 
 
-def _configure_logging(path: Path) -> None:
+def _configure_logging(log: TextIO) -> None:
     """Set structlog up as an application would: what spanforge reports goes where its log goes."""
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer()],
-        logger_factory=structlog.WriteLoggerFactory(path.open("a", encoding="utf-8", buffering=1)),
+        logger_factory=structlog.WriteLoggerFactory(log),
     )
 
 
@@ -114,7 +120,7 @@ def _print_ledger(left: int) -> None:
         ],
     )
     if left:
-        console.print(f"{left} deliveries are still on their way")
+        console.print(f"{left} deliveries were given up")
 
 
 def _as_data(question: str, result: RagResult, sessions: dict[str, StoredSession]) -> dict[str, object]:

@@ -1,0 +1,64 @@
+"""Sessions rebuilt from what was stored."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanforge.analysis import StoredSession, stored_sessions
+from spanforge.sdk import sf_rag
+from spanforge.testing import capture
+
+
+def _events():
+    with capture() as captured:
+        for number in range(3):
+            session_id = sf_rag.trace_query("q", retriever_name=f"r{number}", latency_ms=0.1)
+            sf_rag.trace_retrieval(session_id, [{"id": "a", "score": 0.5}], latency_ms=0.2)
+            sf_rag.trace_generation(session_id, "m", grounding_score=0.1 * number, latency_ms=0.3, chunk_ids_used=["a"])
+            sf_rag.end_session(session_id)
+        return captured.all
+
+
+@given(st.data())
+def test_order_and_repeats_do_not_matter(data):
+    events = _events()
+    shuffled = data.draw(st.permutations(events + events[::2]))
+    for session in stored_sessions(shuffled):
+        [told] = [event.payload for event in session.events if event.event_type == "llm.rag.session"]
+        assert session.summary.to_dict() == {**told, "unique_chunk_ids": list(told["unique_chunk_ids"])}
+        assert session.ended
+        assert [event.event_type.rpartition(".")[2] for event in session.events] == [
+            "query",
+            "retrieved",
+            "generated",
+            "session",
+        ]
+
+
+def test_a_session_without_summary_is_folded_from_its_stages():
+    events = [event for event in _events() if event.event_type != "llm.rag.session"]
+    first = stored_sessions(events)[0]
+    assert not first.ended
+    assert first.summary.total_queries == 1
+    assert first.summary.duration_ms is None
+    assert first.started_at == first.events[0].timestamp
+
+
+def test_a_summary_counts_where_the_stages_are_absent():
+    events = [event for event in _events() if event.event_type == "llm.rag.session"]
+    assert all(session.summary.total_queries == 1 for session in stored_sessions(events))
+
+
+def test_sessions_come_in_the_order_they_began():
+    sessions = stored_sessions(reversed(_events()))
+    assert [session.summary.retriever_name for session in sessions] == ["r0", "r1", "r2"]
+
+
+def test_an_event_of_another_kind_belongs_to_its_session():
+    with capture() as captured:
+        session_id = sf_rag.trace_query("q")
+        sf_rag.escalate(session_id, "slow", trigger="latency")
+        summary = sf_rag.end_session(session_id)
+        session = StoredSession(session_id, captured.all)
+    assert session.summary.to_dict() == summary.to_dict()
