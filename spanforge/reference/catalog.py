@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spanforge.reference.failures import IndexFull, IndexUnavailable
+from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure, Translated
 from spanforge.reference.models import DataSource, IngestionOutput
 
 if TYPE_CHECKING:
@@ -63,23 +63,15 @@ class Catalog:
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.RLock()
-        unavailable = False
-        try:
+        with _store_errors():
             self._db = sqlite3.connect(
-                path if path is not None else ":memory:",
-                check_same_thread=False,
-                isolation_level=None,
-                timeout=30.0,
+                path if path is not None else ":memory:", check_same_thread=False, isolation_level=None, timeout=30.0
             )
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
             if version <= SCHEMA_VERSION:
                 self._db.executescript(_SCHEMA + f"PRAGMA user_version={SCHEMA_VERSION};")
-        except sqlite3.Error:
-            unavailable, version = True, 0
-        if unavailable:
-            raise IndexUnavailable("The catalogue beside the index cannot be opened; check its folder.")
         if version > SCHEMA_VERSION:
             raise IndexUnavailable("The index was written by a newer version of spanforge; upgrade to read it.")
 
@@ -235,14 +227,11 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
     )
 
 
-@contextmanager
-def _store_errors() -> Generator[None]:
-    failed = full = False
-    try:
-        yield
-    except sqlite3.Error as error:
-        failed, full = True, getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
-    if full:
-        raise IndexFull
-    if failed:
-        raise IndexUnavailable("The catalogue beside the index cannot be read or written; check its folder.")
+def _store_errors() -> Translated:
+    return Translated((sqlite3.Error,), _store_failure)
+
+
+def _store_failure(error: Exception) -> RagFailure:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+        return IndexFull()
+    return IndexUnavailable("The catalogue beside the index cannot be read or written; check its folder.")

@@ -7,10 +7,15 @@ sub-contract and "Failure Summary").
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spanforge.exceptions import SpanforgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
 
 
 class Stage(StrEnum):
@@ -185,3 +190,31 @@ class InvalidInput(RagFailure, ValueError):  # noqa: N818 - named like its sibli
 def failure_codes() -> dict[str, type[RagFailure]]:
     """Return every failure class by its code."""
     return {cls.code: cls for cls in RagFailure.__subclasses__()}
+
+
+class Translated(AbstractContextManager[None]):
+    """Turns a library's errors, inside a block, into a failure of the contract.
+
+    Errors of stores and clients quote what they were given: a filter, a row, a whole prompt. So the failure is raised
+    without them as cause or context, and only what ``failure`` reads from the error remains.
+
+    Args:
+        errors: Classes of error to turn.
+        failure: Makes the failure.
+    """
+
+    def __init__(self, errors: tuple[type[Exception], ...], failure: Callable[[Exception], RagFailure]) -> None:
+        self._errors = errors
+        self._failure = failure
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, self._errors) or isinstance(error, RagFailure):
+            return
+        failure = self._failure(error)
+        try:
+            raise failure
+        finally:
+            # Raised while the error is being handled, it would carry it along.
+            failure.__context__ = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from spanforge import _clock
 from spanforge.reference import grounding, tracing
@@ -270,8 +270,15 @@ class Pipeline:
         """Answer as `stream` does, without blocking the event loop while a model writes."""
         return self._arun(question, options, stream=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Close the index and the catalogue."""
+        """Close the answerer's connections, the index and the catalogue."""
+        self._parts.answerer.close()
         self.index.close()
         self.catalog.close()
 

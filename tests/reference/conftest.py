@@ -62,9 +62,11 @@ def open_engine(engine: str, tmp_path: Path, milvus_address: str) -> Iterator[Op
 
 
 @pytest.fixture
-def pipeline(open_engine: OpenEngine) -> Pipeline:
+def pipeline(open_engine: OpenEngine) -> Iterator[Pipeline]:
     """An empty pipeline over each engine in turn, with the offline defaults."""
-    return Pipeline(index=open_engine(256))
+    opened = Pipeline(index=open_engine(256))
+    yield opened
+    opened.catalog.close()
 
 
 @pytest.fixture

@@ -123,6 +123,8 @@ class Embroiderer:
     def stream(self, request):  # type: ignore[no-untyped-def]
         yield self.answer(request)
 
+    def close(self) -> None: ...
+
     async def aanswer(self, request):  # type: ignore[no-untyped-def]
         return self.answer(request)
 

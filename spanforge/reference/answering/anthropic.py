@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.answering.base import whole
-from spanforge.reference.failures import GenerationFailed
+from spanforge.reference.failures import GenerationFailed, Translated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Generator, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from spanforge.reference.models import AnsweringInput, AnsweringOutput
 
@@ -77,12 +76,22 @@ class AnthropicAnswerer:
                 message = await events.get_final_message()
             yield self._whole(request, message)
 
+    def close(self) -> None:
+        """Close the connections of the calls that were not awaited."""
+        self._client.close()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._client.close()
+        await self._async_client.close()
+
     def _body(self, request: AnsweringInput) -> dict[str, Any]:
         return {
             "model": request.model or self.model,
             "messages": [{"role": "user", "content": request.prompt}],
-            "temperature": min(1.0, request.temperature),
             "max_tokens": request.max_output_tokens,
+            # Part of the protocol in every version, but no longer of the newest client's signature.
+            "extra_body": {"temperature": min(1.0, request.temperature)},
         }
 
     def _whole(self, request: AnsweringInput, message: Untyped) -> AnsweringOutput:
@@ -95,13 +104,7 @@ class AnthropicAnswerer:
             finish_reason=message.stop_reason or "stop",
         )
 
-    @contextmanager
-    def _failures(self) -> Generator[None]:
-        kind = ""
-        try:
-            yield
-        except self._error as error:
-            # The client's errors quote the request and the answer; only their kind leaves this block.
-            kind = type(error).__name__
-        if kind:
-            raise GenerationFailed(f"The language model did not answer ({kind}).")
+    def _failures(self) -> Translated:
+        return Translated(
+            (self._error,), lambda e: GenerationFailed(f"The language model did not answer ({type(e).__name__}).")
+        )

@@ -61,6 +61,10 @@ class Answerer(Protocol):
         """Yield the answer's pieces, then the whole, without blocking the event loop."""
         ...
 
+    def close(self) -> None:
+        """Release connections, where there are any."""
+        ...
+
 
 def is_refusal(answer: str) -> bool:
     """Tell whether an answer is the constant refusal, however quoted or punctuated."""

@@ -63,6 +63,9 @@ class ExtractiveAnswerer:
         yield from re.findall(r"\S+\s*", output.answer)
         yield output
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     async def aanswer(self, request: AnsweringInput) -> AnsweringOutput:
         """Return the answer; a matter of a few milliseconds, done in place."""
         return self.answer(request)

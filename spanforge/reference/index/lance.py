@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import threading
 import warnings
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spanforge.reference._extras import Untyped, load
-from spanforge.reference.failures import IndexFull, IndexUnavailable
+from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure, Translated
 from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import SQL, expression
 from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from spanforge.reference.index.base import SearchRequest, Selection
@@ -201,19 +200,10 @@ def _marker(dimensions: int) -> IndexRow:
     return IndexRow(chunk_id=_MARKER, org_id="", data_source_id="", document_id="", text="", vector=vector)
 
 
-@contextmanager
-def _store_errors() -> Generator[None]:
-    failed = full = False
-    try:
-        yield
-    except (IndexFull, IndexUnavailable):
-        raise
-    except (RuntimeError, ValueError, OSError) as error:
-        # The store's messages may quote the filter or the row: only what kind of failure it was leaves this
-        # block.
-        message = str(error).lower()
-        failed, full = True, "no space left" in message or "file too large" in message
-    if full:
-        raise IndexFull
-    if failed:
-        raise IndexUnavailable
+def _store_errors() -> Translated:
+    return Translated((RuntimeError, ValueError, OSError), _store_failure)
+
+
+def _store_failure(error: Exception) -> RagFailure:
+    message = str(error).lower()
+    return IndexFull() if "no space left" in message or "file too large" in message else IndexUnavailable()

@@ -6,19 +6,18 @@ The same code runs on both; only the address differs: a server's URL, or a file 
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spanforge.reference._extras import Untyped, load
-from spanforge.reference.failures import IndexFull, IndexUnavailable
+from spanforge.reference.failures import IndexFull, IndexUnavailable, Translated
 from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import MILVUS, expression
 from spanforge.reference.lexical import K1, B, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from spanforge.reference.index.base import SearchRequest, Selection
 
@@ -185,16 +184,8 @@ class MilvusIndex:
         if self._count('chunk_id != ""') + len(rows) - known > self._max_rows:
             raise IndexFull
 
-    @contextmanager
-    def _store_errors(self) -> Generator[None]:
-        failed = False
-        try:
-            yield
-        except (self._milvus.MilvusException, OSError):
-            # The server's messages may quote the filter or the row; nothing of them leaves this block.
-            failed = True
-        if failed:
-            raise IndexUnavailable
+    def _store_errors(self) -> Translated:
+        return Translated((self._milvus.MilvusException, OSError), lambda _: IndexUnavailable())
 
 
 def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
