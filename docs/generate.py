@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spanforge.config import Settings
+from spanforge.conventions import STANDARDS
 from spanforge.namespaces import feedback, retrieval
 from spanforge.sdk import SFFeedbackClient, SFRAGClient
 from spanforge.sdk._scores import RULES
@@ -122,7 +123,35 @@ def _signature(name: str, method: Any) -> str:
     return name + text if len(text) < 100 else name + text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
 
 
-PAGES = {"settings.md": settings_page, "events.md": events_page, "trace-calls.md": calls_page}
+def standards_page() -> str:
+    """Return the page of other standards' names."""
+    lines = [
+        "# Standards",
+        "",
+        "What spanforge writes in the words of other standards. All span attributes stand on the same spans. `query`,",
+        "`retrieved`, `reranked`, `generated`, `evaluated`, `session`, `escalated` and `submitted` are the payloads of the",
+        "[events](events.md) of those names.",
+    ]
+    for standard in STANDARDS:
+        lines += ["", f"## {standard.name}", "", f"Version: {standard.version}. {standard.note}"]
+        for section in standard.sections:
+            judged = any(row.compliance for row in section.rows)
+            lines += ["", f"### {section.title}", ""]
+            lines.append("| name | level | where it comes from |" + (" compliance |" if judged else ""))
+            lines.append("|---|---|---|" + ("---|" if judged else ""))
+            for row in section.rows:
+                compliance = f" {row.compliance} |" if judged else ""
+                key = row.key.replace("{n}", "N")
+                lines.append(f"| `{key}` | {row.level.value} | {row.origin} |{compliance}")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "events.md": events_page,
+    "trace-calls.md": calls_page,
+    "standards.md": standards_page,
+}
 
 if __name__ == "__main__":
     for page, write in PAGES.items():

@@ -39,26 +39,57 @@ def _sqlite(target: str, _signing_key: SecretStr | None) -> Sink:
     return SqliteSink(target)
 
 
+def _otlp(target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.otlp import OtlpSink  # noqa: PLC0415  needs the extra 'otel'
+
+    return OtlpSink(target or None)
+
+
+def _ocsf(target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.ocsf import OcsfSink  # noqa: PLC0415  loaded only when used
+
+    return OcsfSink(target)
+
+
+def _ocsf_aitf(target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.ocsf import OcsfSink  # noqa: PLC0415  loaded only when used
+
+    return OcsfSink(target, flavour="ocsf-aitf")
+
+
+def _kafka(target: str, _signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.kafka import KafkaSink  # noqa: PLC0415  needs the extra 'kafka'
+
+    servers, _, topic = target.partition("/")
+    return KafkaSink(servers, topic or "spanforge")
+
+
 _SPECS: Final[dict[str, tuple[str, _Maker]]] = {
     "structlog": ("", _structlog),
     "memory": ("", _memory),
     "jsonl": ("PATH", _jsonl),
     "sqlite": ("PATH", _sqlite),
+    "otlp": ("[URL]", _otlp),
+    "ocsf": ("PATH", _ocsf),
+    "ocsf-aitf": ("PATH", _ocsf_aitf),
+    "kafka": ("HOST:PORT/TOPIC", _kafka),
 }
-"""By name: what follows the colon (empty where nothing does), and what makes the sink."""
+"""By name: what follows the colon (empty where nothing does, in brackets where it may), and what makes the sink."""
 
 
 def from_spec(spec: object, *, signing_key: SecretStr | None = None) -> Sink:
     """Return the sink a setting stands for.
 
     Args:
-        spec: `structlog`, `memory`, `jsonl:PATH`, `sqlite:PATH`, or an object with the methods of
-            `spanforge.sinks.base.Sink`, which is returned as it is.
+        spec: `structlog`, `memory`, `jsonl:PATH`, `sqlite:PATH`, `otlp` (the endpoint from the environment),
+            `otlp:URL`, `ocsf:PATH`, `ocsf-aitf:PATH`, `kafka:HOST:PORT/TOPIC`, or an object with the methods
+            of `spanforge.sinks.base.Sink`, which is returned as it is.
         signing_key: Signs the hash chain of sinks that keep one.
 
     Raises:
         ConfigError: There is no such sink, or the object is none. The message does not repeat the value, which
             may hold credentials.
+        MissingExtraError: The packages of the sink's extra are not installed.
     """
     if not isinstance(spec, str):
         if isinstance(spec, Sink) and not isinstance(spec, type):
@@ -72,13 +103,13 @@ def from_spec(spec: object, *, signing_key: SecretStr | None = None) -> Sink:
     if known is None:
         raise ConfigError(f"sinks: unknown kind of sink; use {_choices()}, or a sink object")
     wanted, make = known
-    if bool(wanted) != bool(target):
+    if bool(wanted) != bool(target) and not wanted.startswith("["):
         raise ConfigError(f"sinks: write {_written(name.lower(), wanted)}")
     return make(target, signing_key)
 
 
 def _written(name: str, target: str) -> str:
-    return f"{name}:{target}" if target else name
+    return f"{name}:{target}".replace(":[", "[:") if target else name
 
 
 def _choices() -> str:

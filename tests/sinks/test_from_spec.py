@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 from support.stored import events
 
-from spanforge.exceptions import ConfigError
+from spanforge.exceptions import ConfigError, MissingExtraError
 from spanforge.namespaces.chain import verify_lines
 from spanforge.sinks import BaseSink, Sink, from_spec
 from spanforge.sinks.jsonl import JsonlSink
@@ -29,6 +29,32 @@ def test_each_name_has_its_sink(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing is opened before something is written"
 
 
+def test_the_sinks_of_other_standards_have_names_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    assert from_spec("otlp").name == "otlp:collector:4318"
+    assert from_spec("otlp:http://other:4318").name == "otlp:other:4318"
+    assert from_spec(f"ocsf:{tmp_path}/a.jsonl").name == "ocsf:a.jsonl"
+    assert from_spec(f"ocsf-aitf:{tmp_path}/a.jsonl").name == "ocsf-aitf:a.jsonl"
+    for spec, name in (("kafka:127.0.0.1:9/events", "kafka:events"), ("kafka:127.0.0.1:9", "kafka:spanforge")):
+        sink = from_spec(spec)
+        assert sink.name == name
+        sink.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "module", "extra"), [("otlp", "opentelemetry.proto", "otel"), ("kafka:a:1", "confluent_kafka", "kafka")]
+)
+def test_a_sink_whose_extra_is_missing_says_which(
+    spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in sys.modules if n.startswith((module, "spanforge.sinks.otlp", "spanforge.sinks._otlp"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "spanforge.sinks.kafka", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'spanforge\[{extra}\]'"):
+        from_spec(spec)
+
+
 def test_an_object_with_the_methods_is_a_sink() -> None:
     mine = BaseSinkOfMine()
     assert from_spec(mine) is mine
@@ -43,7 +69,20 @@ class BaseSinkOfMine(BaseSink):
 
 @pytest.mark.parametrize(
     "spec",
-    ["secret", "secret:x", "", ":secret", "jsonl", "jsonl:", "structlog:secret", "memory:secret", object(), 7, None, BaseSinkOfMine],
+    [
+        "secret",
+        "secret:x",
+        "",
+        ":secret",
+        "jsonl",
+        "jsonl:",
+        "structlog:secret",
+        "memory:secret",
+        object(),
+        7,
+        None,
+        BaseSinkOfMine,
+    ],
 )
 def test_what_is_no_sink_is_refused_without_repeating_it(spec: object) -> None:
     with pytest.raises(ConfigError, match=r"^sinks: ") as caught:
