@@ -103,9 +103,7 @@ class _StoreTail:
 
 
 class _LineTail:
-    def __init__(
-        self, live: Path, first: Path, limit: int, damaged: Counter[str], *, from_start: bool
-    ) -> None:
+    def __init__(self, live: Path, first: Path, limit: int, damaged: Counter[str], *, from_start: bool) -> None:
         self._path, self._limit, self._damaged = live, limit, damaged
         self._leaving = False
         self._rotated: frozenset[_Key] = frozenset()

@@ -33,9 +33,7 @@ def rows_of(path: Path, limit: int, damaged: Counter[str], *, after: int = 0) ->
         damaged: Counts those, and once `corrupt` or `not_a_store` where the database cannot be read on.
         after: Only rows behind this place.
     """
-    query = (
-        "SELECT seq, CASE WHEN length(line) <= ? THEN CAST(line AS BLOB) END FROM events WHERE seq > ? ORDER BY seq"
-    )
+    query = "SELECT seq, CASE WHEN length(line) <= ? THEN CAST(line AS BLOB) END FROM events WHERE seq > ? ORDER BY seq"
     try:
         with closing(_connect(path)) as connection:
             for seq, line in connection.execute(query, (limit, after)):

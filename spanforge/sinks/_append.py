@@ -48,7 +48,7 @@ class AppendFile:
         descriptor to become a daemon.
         """
         try:
-            return not self._is_ours() or _key(os.stat(self._path)) != self._key
+            return not self._is_ours() or _key(self._path.stat()) != self._key
         except OSError:
             return True
 

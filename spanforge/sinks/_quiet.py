@@ -24,32 +24,32 @@ class Quiet:
     """A lock to hold while SQLite works, and never while one waits."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         _all.add(self)
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.lock.release()
 
     @staticmethod
     def before_fork() -> None:
         """Wait, but not for long, until no thread is inside SQLite, and keep them out."""
-        _held.quiets = [quiet for quiet in list(_all) if quiet._lock.acquire(timeout=_PATIENCE_S)]
+        _held.quiets = [quiet for quiet in list(_all) if quiet.lock.acquire(timeout=_PATIENCE_S)]
 
     @staticmethod
     def in_parent() -> None:
         """Let them in again."""
         for quiet in _held.quiets:
-            quiet._lock.release()
+            quiet.lock.release()
         _held.quiets = []
 
     @staticmethod
     def in_child() -> None:
         """The threads that might have held a lock are not here."""
         for quiet in list(_all):
-            quiet._lock = threading.Lock()
+            quiet.lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch  Windows has no fork

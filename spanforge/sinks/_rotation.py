@@ -59,11 +59,7 @@ class Rotation:
 
     def born_ns(self, file: AppendFile) -> int:
         """Return the time of a file's first event, the same for every process; now, where that cannot be read."""
-        if (
-            math.isfinite(self._max_age_ns)
-            and file.size()
-            and (found := _TIME.search(file.head(_HEAD_BYTES)))
-        ):
+        if math.isfinite(self._max_age_ns) and file.size() and (found := _TIME.search(file.head(_HEAD_BYTES))):
             with suppress(ValueError):
                 return _clock.parse_timestamp(found[1].decode("ascii", "replace"))
         return _clock.wall_ns()
@@ -116,6 +112,4 @@ class Rotation:
                 self._path.with_name(name).unlink(missing_ok=True)
 
     def _names(self) -> list[str]:
-        return sorted(
-            entry.name for entry in self._path.parent.iterdir() if self._rotated.fullmatch(entry.name)
-        )
+        return sorted(entry.name for entry in self._path.parent.iterdir() if self._rotated.fullmatch(entry.name))

@@ -141,7 +141,7 @@ SELECT
   COALESCE(CASE WHEN stages THEN folded.evaluations ELSE summed.evaluations END, 0) AS evaluation_count,
   COALESCE(CASE WHEN stages THEN folded.errors ELSE summed.errors END, 0) AS error_count
 FROM folded LEFT JOIN summed USING (session_id)
-"""
+"""  # noqa: S608  put together from the texts above alone
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (

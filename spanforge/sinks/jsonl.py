@@ -185,11 +185,7 @@ class JsonlSink(BaseSink):
             self._sync(file)
 
     def _is_sync_due(self) -> bool:
-        return (
-            self._fsync == "interval"
-            and self._unsynced
-            and _clock.monotonic() - self._synced_at >= self._interval
-        )
+        return self._fsync == "interval" and self._unsynced and _clock.monotonic() - self._synced_at >= self._interval
 
     def _sync(self, file: AppendFile) -> None:
         self._unsynced = False
@@ -249,7 +245,5 @@ def _key_bytes(key: bytes | SecretStr | None) -> bytes | None:
         return None
     secret = _hashing.utf8(key.get_secret_value()) if isinstance(key, SecretStr) else key
     if not isinstance(secret, bytes) or not secret:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
-        raise ConfigError(
-            "signing_key: give bytes or a SecretStr that is not empty; secrets.token_bytes(32) makes one"
-        )
+        raise ConfigError("signing_key: give bytes or a SecretStr that is not empty; secrets.token_bytes(32) makes one")
     return secret

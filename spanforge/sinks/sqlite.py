@@ -178,7 +178,12 @@ def _text(session_id: str) -> str:
 
 
 def _keep_forever(connection: sqlite3.Connection) -> None:
-    """Take a reference that not even the end of the interpreter gives back."""
-    import ctypes  # noqa: PLC0415  needed in forked children only
+    """Take a reference that not even the end of the interpreter gives back; without ctypes, one that lasts till then."""
+    _inherited.append(connection)
+    with suppress(ImportError):
+        import ctypes  # noqa: PLC0415  needed in forked children only, and absent from some builds of Python
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+_inherited: list[sqlite3.Connection] = []

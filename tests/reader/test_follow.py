@@ -86,7 +86,9 @@ def test_what_is_there_already_first(sink: Any, tmp_path: Path, started: list[Fo
     assert follower.take(1) == [3]
 
 
-def test_a_file_that_is_made_later_is_new_from_its_first_line(sink: Any, tmp_path: Path, started: list[Follower]) -> None:
+def test_a_file_that_is_made_later_is_new_from_its_first_line(
+    sink: Any, tmp_path: Path, started: list[Follower]
+) -> None:
     started.append(follower := Follower(tmp_path / "events"))
     follower.settle()
     (tmp_path / "events").touch()
@@ -107,10 +109,11 @@ def test_a_closed_generator_releases_the_file(tmp_path: Path) -> None:
     JsonlSink(path).write(events(2))
     found = follow(path, poll_s=0.01, from_start=True)
     assert next(found).payload["number"] == 0
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir())) if descriptors.is_dir() else 0
     found.close()  # type: ignore[attr-defined]  a generator
-    if before is not None:
-        assert len(os.listdir("/proc/self/fd")) == before - 1
+    if before:
+        assert len(list(descriptors.iterdir())) == before - 1
     untouched = follow(tmp_path / "gone.jsonl", poll_s=0.01)
     untouched.close()  # type: ignore[attr-defined]  a generator
 
@@ -189,11 +192,13 @@ def test_truncation_and_replacement(tmp_path: Path, started: list[Follower]) -> 
     path.write_bytes(event(3).encode() + b"\n")  # truncates
     assert follower.take(1) == [3]
     (tmp_path / "new").write_bytes(event(4).encode() + b"\n")
-    os.replace(tmp_path / "new", path)
+    (tmp_path / "new").replace(path)
     assert follower.take(1) == [4]
 
 
-def test_a_file_that_is_rotated_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Follower]) -> None:
+def test_a_file_that_is_rotated_while_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Follower]
+) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(event(0).encode() + b"\n")
     started.append(follower := Follower(path, from_start=True))
@@ -208,7 +213,7 @@ def test_a_file_that_is_rotated_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
     (tmp_path / "new").write_bytes(event(1).encode() + b"\n")
     monkeypatch.setattr(Path, "open", gone_once)
-    os.replace(tmp_path / "new", path)
+    (tmp_path / "new").replace(path)
     assert follower.take(1) == [1]
     assert refused.is_set()
 

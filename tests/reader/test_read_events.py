@@ -93,7 +93,7 @@ def test_a_cut_gzip_gives_every_line_that_is_in_it(tmp_path: Path) -> None:
     import random
     import zlib
 
-    rng = random.Random(3)
+    rng = random.Random(3)  # noqa: S311  the same noise each time
     stored = [event(number, noise="".join(rng.choices("abcdefgh", k=400))) for number in range(2000)]
     whole = gzip.compress(lines(stored))
     for cut in (len(whole) // 3, len(whole) // 2, len(whole) - 9):
@@ -167,7 +167,7 @@ def test_damage_is_counted_by_reason_and_skipped(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_at_every_byte_gives_back_every_whole_line(tmp_path: Path) -> None:
-    stored = [event(0), event(1, text="ü\u2028\"}{"), event(2, event_type="llm.rag.session")]
+    stored = [event(0), event(1, text='ü\u2028"}{'), event(2, event_type="llm.rag.session")]
     whole = lines(stored)
     for cut in range(len(whole) + 1):
         ends = whole[:cut].count(b"\n")
@@ -202,7 +202,7 @@ def test_a_torn_line_and_a_whole_one_run_together(tmp_path: Path) -> None:
     assert reader.damaged == Counter({"not JSON": 2})
 
 
-def test_a_line_of_a_gigabyte_takes_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+def test_a_line_of_a_gigabyte_takes_no_more_memory_than_the_limit() -> None:
     class Endless(io.RawIOBase):
         """A line of 1 GiB between two events, made as it is read."""
 

@@ -35,8 +35,8 @@ def test_every_event_is_a_line_and_comes_back(tmp_path: Path, batches: list[list
     for batch in batches:
         sink.write(batch)
     sink.close()
-    assert [Event.from_dict(line) for line in strict_lines(path)] == sum(batches, [])
-    assert list(read_events(path)) == sum(batches, [])
+    assert [Event.from_dict(line) for line in strict_lines(path)] == [item for batch in batches for item in batch]
+    assert list(read_events(path)) == [item for batch in batches for item in batch]
 
 
 def test_the_file_its_folder_and_its_mode(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_place_where_no_file_can_be(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     path = tmp_path if place == "a_folder" else tmp_path / "file" / "events.jsonl"
     sink = JsonlSink(path)
-    with pytest.raises(SinkWriteError, match="E[A-Z]+") as caught:
+    with pytest.raises(SinkWriteError, match=r"E[A-Z]+") as caught:
         sink.write(events(1))
     assert (caught.value.delivered, caught.value.retryable) == (0, True)
     assert caught.value.__context__ is None

@@ -71,7 +71,9 @@ def test_keep_none_of_them(tmp_path: Path) -> None:
     assert numbers(read_events(tmp_path / "events.jsonl")) == [2]
 
 
-def test_rotated_names_tell_the_time_and_keep_the_order_if_the_clock_steps_back(tmp_path: Path, wall: list[int]) -> None:
+def test_rotated_names_tell_the_time_and_keep_the_order_if_the_clock_steps_back(
+    tmp_path: Path, wall: list[int]
+) -> None:
     sink = JsonlSink(tmp_path / "events.jsonl", max_bytes=10)
     for number in range(4):
         sink.write(events(1, number))

@@ -20,7 +20,7 @@ from spanforge.namespaces.event import EVENT_TYPES, Event
 from spanforge.reader import read_events
 from spanforge.sinks.structlog import StructlogSink
 
-STAGES = [kind for kind in EVENT_TYPES if kind not in ("llm.rag.session", "llm.rag.escalated", "llm.feedback.submitted")]
+STAGES = ("llm.rag.query", "llm.rag.retrieved", "llm.rag.reranked", "llm.rag.generated", "llm.rag.evaluated")
 
 
 @pytest.fixture(autouse=True)

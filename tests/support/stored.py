@@ -67,5 +67,7 @@ EVENTS = st.builds(
     org_id=TEXTS,
     tags=st.dictionaries(TEXTS, TEXTS, max_size=3),
     payload=st.dictionaries(TEXTS, VALUES, max_size=4),
-    extra=st.dictionaries(NAMES.map(lambda name: f"x_{name}"), VALUES.filter(lambda value: value is not None), max_size=2),
+    extra=st.dictionaries(
+        NAMES.map(lambda name: f"x_{name}"), VALUES.filter(lambda value: value is not None), max_size=2
+    ),
 )
