@@ -73,7 +73,8 @@ STAGES = st.one_of(
         st.fixed_dictionaries({"query": st.text(max_size=5), "retriever_name": st.sampled_from(["", "one", "two"])}),
     ),
     st.tuples(
-        st.just("trace_retrieval"), st.fixed_dictionaries({"chunks": CHUNKS, "latency_ms": LATENCIES, "status": STATUSES})
+        st.just("trace_retrieval"),
+        st.fixed_dictionaries({"chunks": CHUNKS, "latency_ms": LATENCIES, "status": STATUSES}),
     ),
     st.tuples(
         st.just("trace_rerank"), st.fixed_dictionaries({"chunks": CHUNKS, "latency_ms": LATENCIES, "status": STATUSES})
@@ -139,7 +140,7 @@ class Live:
     def fail(self, name: str) -> None:
         try:
             with self.client.session("q", session_id=name) as scope:
-                raise LookupError
+                raise LookupError  # noqa: TRY301  the exception that leaves a scope is what is tried
         except LookupError:
             assert scope.summary is not None
             self.last[name] = scope.summary
