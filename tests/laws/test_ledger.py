@@ -287,7 +287,9 @@ def test_64_threads_leave_every_ledger_exact_and_no_event_lost_or_doubled() -> N
 
 
 @pytest.mark.usefixtures("_fine_switching")
-def test_threads_that_trace_through_reconfigurations_lose_nothing() -> None:
+def test_threads_that_trace_through_reconfigurations_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The machine may be busy with other things: what is given up after two seconds is counted, and not the point here.
+    monkeypatch.setattr(_runtime, "_RECONFIGURE_S", 30.0)
     client = SFRAGClient(SFClientConfig())
     sinks = [MemorySink() for _ in range(10)]
     client.configure(sinks=sinks[0], queue_events=EVENTS, batch_delay_s=0.001)
@@ -297,7 +299,7 @@ def test_threads_that_trace_through_reconfigurations_lose_nothing() -> None:
         time.sleep(0.05)
         client.configure(sinks=sink, queue_events=EVENTS, batch_delay_s=0.001)
     application.join()
-    client.shutdown()
+    client.shutdown(30)
     taken = [event for sink in sinks for event in sink.events]
     assert len({event.event_id for event in taken}) == len(taken) == EVENTS
     assert {len(list_) for list_ in by_session(taken).values()} == {4}
