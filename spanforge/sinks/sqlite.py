@@ -92,6 +92,8 @@ class SqliteSink(BaseSink):
         SQLite forbids even closing a connection that came through a fork: that would drop locks and delete the
         write-ahead log under the parent. So the child keeps it to its very end.
         """
+        # A fork that went past Python's hooks may have copied the lock while another thread held it.
+        self._quiet = Quiet()
         if self._connection is not None:
             _keep_forever(self._connection)
             self._connection = None

@@ -46,7 +46,7 @@ def write_batches(path: Path, worker: int, barrier: Any, options: dict[str, Any]
         (METHODS[0], {}),
         (METHODS[0], {"max_bytes": 30_000}),
         (METHODS[0], {"max_age_s": 0.05, "fsync": "interval", "fsync_interval_s": 0.01}),
-        (METHODS[-1], {"max_bytes": 30_000, "chain": True, "signing_key": KEY}),
+        (METHODS[0], {"max_bytes": 30_000, "chain": True, "signing_key": KEY}),
     ],
     ids=["one-file", "rotated", "rotated-by-age", "rotated-signed"],
 )

@@ -334,6 +334,7 @@ def test_what_a_child_does_with_what_it_inherits(tmp_path: Path) -> None:
     inherited, quiet = sink._connection, Quiet()
     assert inherited is not None
     references = sys.getrefcount(inherited)
+    sink._quiet.lock.acquire()
     sink.after_fork()
     assert sys.getrefcount(inherited) == references + 1, "one from the sink, and one for ever"
     with quiet:
