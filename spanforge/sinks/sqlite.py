@@ -180,7 +180,7 @@ def _text(session_id: str) -> str:
 
 
 def _keep_forever(connection: sqlite3.Connection) -> None:
-    """Take a reference that not even the end of the interpreter gives back; without ctypes, one that lasts till then."""
+    """Take a reference that outlasts the interpreter; without ctypes, one that lasts as long as it does."""
     _inherited.append(connection)
     with suppress(ImportError):
         import ctypes  # noqa: PLC0415  needed in forked children only, and absent from some builds of Python
