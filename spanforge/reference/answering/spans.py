@@ -33,9 +33,19 @@ _ANY_UNIT = (
     rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
 )
 _QUANTITY = re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?", re.IGNORECASE)
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_CLOCK = (
+    rf"(?:\d{{1,2}}(?:[:.]\d{{2}})?\s?(?:a\.?m\b|p\.?m\b|o'clock)|\d{{1,2}}:\d{{2}}|(?:{_HOURS}) o'clock|noon|midnight"
+    rf"|(?:{_HOURS}|\d{{1,2}}) (?=in the (?:morning|afternoon|evening)|at night))"
+    r"(?:\s?in the (?:morning|afternoon|evening)|\s?at night)?"
+)
+_WEEKDAYS = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
 _TIME = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{_MONTHS})(?:\s+\d{{4}})?|(?:{_MONTHS})\s+\d{{1,2}}(?:,?\s+\d{{4}})?"
-    rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?|\d{{1,2}}:\d{{2}})\b"
+    rf"\b(?:{_CLOCK}|(?:every |on )?{_WEEKDAYS}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{_MONTHS})(?:\s+\d{{4}})?"
+    rf"|(?:{_MONTHS})\s+\d{{1,2}}(?:,?\s+\d{{4}})?"
+    rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?)\b",
+    re.IGNORECASE,
 )
 _CALENDAR = rf"(?:{_MONTHS}|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
 _NAME = re.compile(rf"\b(?!{_CALENDAR})" + r"[A-Z][\w'.-]*\w(?:\s+(?:(?:of|the|de|da|van|von)\s+)?[A-Z][\w'-]*)*")
@@ -50,7 +60,9 @@ _QUANTITY_NOUN = re.compile(
     r"^what (?:is|was|are) the (?:\w+ ){0,2}(?:number|percentage|population|height|length|depth|price|limit|size|rate"
     r"|speed|age|temperature|point|distance|budget|allowance|span|share|density)\b|^what (?:percentage|share)\b"
 )
-_WHEN = re.compile(r"^(?:when\b|(?:in |on |since |by )?(?:what|which) (?:year|date|day|month|century|decade)\b)")
+_WHEN = re.compile(
+    r"^(?:when\b|(?:in |on |at |since |by )?(?:what|which) (?:year|date|day|month|century|decade|time|hour)\b)"
+)
 _ASKS_FOR_A_NAME: tuple[tuple[re.Pattern[str], Kind, bool], ...] = (
     (re.compile(r"^(?:\w+ )?(?:who|whom|whose)\b"), "who", True),
     (re.compile(r"^(?:\w+ )?where\b"), "where", False),
