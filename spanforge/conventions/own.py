@@ -31,7 +31,6 @@ EVERYWHERE: Final[tuple[_Any, ...]] = (
 SESSION: Final[tuple[Row[Node[RAGSessionPayload]], ...]] = (
     Row("spanforge.session.end_reason", _OWN, lambda n: n.payload.end_reason, "session.end_reason"),
     Row("spanforge.session.error_count", _OWN, lambda n: n.payload.error_count, "session.error_count"),
-    Row("spanforge.session.partial_view", _OWN, lambda n: n.payload.partial_view, "session.partial_view"),
     Row(
         "spanforge.session.grounding.avg",
         _OWN,
@@ -75,9 +74,7 @@ GENERATION: Final[tuple[Row[Node[RAGSpanPayload]], ...]] = (
 EVALUATION: Final[tuple[Row[Node[RAGEvaluationPayload]], ...]] = (
     Row("spanforge.evaluator", _OWN, lambda n: n.payload.evaluator, "evaluated.evaluator"),
     Row("spanforge.claims.total", _OWN, lambda n: n.payload.claims_total, "evaluated.claims_total"),
-    Row(
-        "spanforge.claims.supported", _OWN, lambda n: n.payload.claims_supported, "evaluated.claims_supported"
-    ),
+    Row("spanforge.claims.supported", _OWN, lambda n: n.payload.claims_supported, "evaluated.claims_supported"),
 )
 ESCALATION: Final[tuple[Row[Node[EscalationPayload]], ...]] = (
     Row("spanforge.escalation.rule", _OWN, lambda n: n.payload.rule, "escalated.rule"),
@@ -106,9 +103,7 @@ def attributes(node: Node[Payload]) -> Attributes:
     """Return our own attributes of one span, and the event's tags as `spanforge.tag.*`."""
     found = read({node.role: EVERYWHERE}, node)
     found.update(read(_TABLES, node))
-    found.update(
-        (f"spanforge.tag.{well_formed(key)}", well_formed(value)) for key, value in node.event.tags.items()
-    )
+    found.update((f"spanforge.tag.{well_formed(key)}", well_formed(value)) for key, value in node.event.tags.items())
     return found
 
 

@@ -217,10 +217,12 @@ _ROLES: Final[dict[type[Payload], Role]] = {
 def nodes(session: Session) -> tuple[Node[Payload], ...]:
     """Return the tree of a session, root first where its summary is there, then the stages in order.
 
-    Children name their parent whether or not it is there, so that parts sent apart make one tree.
+    Children name their parent whether or not it is there, so that parts sent apart make one tree. A process that
+    joined a session has no root to give: the one where the session began has it.
     """
     summary = session.summary
-    built: list[Node[Payload]] = [] if summary is None else [_root(summary, session)]
+    owned = summary is not None and not summary.payload.partial_view
+    built: list[Node[Payload]] = [_root(summary, session)] if summary is not None and owned else []
     for stage in session.stages:
         if not isinstance(stage.payload, RAGSessionPayload):
             built.extend(_stage_nodes(stage, session))
@@ -316,8 +318,7 @@ def _span(node: Node[Payload], contributions: Iterable[Contribution], document: 
     if document is not None and isinstance(node.payload, RetrievalResultPayload):
         chunks = node.payload.chunks
         events = tuple(
-            SpanEvent("rag.doc.retrieved", node.end_ns, document(chunk))
-            for chunk in islice(chunks, MAX_DOCUMENTS)
+            SpanEvent("rag.doc.retrieved", node.end_ns, document(chunk)) for chunk in islice(chunks, MAX_DOCUMENTS)
         )
         dropped = max(0, len(chunks) - MAX_DOCUMENTS)
     return Span(

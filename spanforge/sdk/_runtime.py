@@ -144,17 +144,27 @@ class Runtime:
         self.dispatcher.emitted()
         return session_id
 
-    def join(self, session_id: str | None) -> str:
-        """Open the local part of a session that began elsewhere."""
+    def join(self, session_id: str | None, parent: tuple[str, str] | None = None) -> str:
+        """Open the local part of a session that began elsewhere, in the trace it has there if that is known."""
         with self._lock:
             if self._successor is not None:
-                return self._successor.join(session_id)
+                return self._successor.join(session_id, parent)
             session_id = session_id or self._new_id()
             if self._table.find(session_id) is None:
-                self._open(session_id).partial = True
+                session = self._open(session_id)
+                session.partial = True
+                session.parent = parent or session.parent
                 self._end_overdue(_SWEEPS_PER_CALL)
         self.dispatcher.emitted()
         return session_id
+
+    def trace_id(self, session_id: str) -> str:
+        """Return the trace that a session's events are in."""
+        with self._lock:
+            if self._successor is not None:
+                return self._successor.trace_id(session_id)
+            session = self._table.peek(session_id)
+            return session.parent[0] if session and session.parent else _ids.trace_id_of(session_id)
 
     def stage(self, event_type: str, session_id: str | None, payload: dict[str, Any], size: int) -> None:
         """Emit a stage event; one whose session is not open here is emitted all the same, and counted an orphan."""

@@ -119,7 +119,7 @@ class OtlpSink(BaseSink):
             self._send_rest(events[: error.delivered])
             raise
         self._send_rest(events)
-        unreadable = sum(event.event_id not in by_event for event in events)
+        unreadable = sum(session.unread for session in sessions)
         if not refused and not unreadable:
             return None
         # A receiver counts the spans it refuses and names none; each is taken for an event of its own.

@@ -130,6 +130,16 @@ def test_an_orphan_stage_is_sent_alone_under_its_root(sink: OtlpSink, receiver: 
     assert span.parent_span_id.hex() == VARIANTS["orphan"]()[0].parent_span_id
 
 
+def test_a_joined_session_gives_its_stages_and_leaves_the_root_to_the_process_it_began_in(
+    sink: OtlpSink, receiver: Received
+):
+    run = Recorder("s")
+    run.add(10, generated("s"))
+    assert sink.write(run.end(20, partial_view=True)) is None
+    assert [span.name for span in receiver.spans] == ["chat gpt-4o"]
+    assert sink.write(run.events[-1:]) is None
+
+
 def test_a_stage_sent_after_its_query_still_knows_the_pipeline(sink: OtlpSink, receiver: Received):
     run = Recorder("s")
     first, second = run.add(10, query("s")), run.add(50, retrieved("s"))
