@@ -12,7 +12,7 @@ from typing import Final
 
 from spanforge.namespaces.event import Event
 
-__all__ = ["Gather"]
+__all__ = ["Gather", "size_of"]
 
 _SUMMARY: Final = "llm.rag.session"
 _STAGES: Final = frozenset(
@@ -109,7 +109,7 @@ class Gather:
                 self._pass(event)
                 return
             held = self._open[session_id] = _Held(now)
-        size = _size(event)
+        size = size_of(event)
         held.events.append(event)
         held.bytes += size
         self._held_events += 1
@@ -137,7 +137,8 @@ class Gather:
             self._ended.popitem(last=False)
 
 
-def _size(event: Event) -> int:
+def size_of(event: Event) -> int:
+    """Return the bytes of an event's line."""
     try:
         return len(event.encode())
     except ValueError:

@@ -1,8 +1,8 @@
-"""Where a worker takes events from: the log as it is, or gathered into whole sessions. The log's lock must be held."""
+"""Where a worker takes events from: the log as it is, or gathered into whole sessions."""
 
 from __future__ import annotations
 
-from spanforge.delivery.gather import Gather
+from spanforge.delivery.gather import Gather, size_of
 from spanforge.delivery.queue import Cursor, EventLog
 from spanforge.namespaces.event import Event
 
@@ -24,7 +24,7 @@ class Supply:
         self._source = source
 
     def waiting(self, now: float, *, everything: bool) -> int:  # noqa: ARG002  for supplies that let events wait
-        """Return how many events could be taken.
+        """Return how many events could be taken. The log's lock must be held.
 
         Args:
             now: Monotonic seconds.
@@ -33,15 +33,18 @@ class Supply:
         return self._log.waiting(self._cursor)
 
     def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:  # noqa: ARG002  as for `waiting`
-        """Put the next events in flight and return them."""
-        return [draft.event(self._source) for draft in self._log.take(self._cursor, limit)]
+        """Put the next events in flight and return them. The log's lock must not be held."""
+        with self._log.lock:
+            drafts = self._log.take(self._cursor, limit)
+        # Finishing them takes time, and callers who trace want the lock.
+        return [draft.event(self._source) for draft in drafts]
 
     def put_back(self, events: list[Event]) -> None:  # noqa: ARG002  the log still has them
-        """Undo a `take` of what is in flight still."""
+        """Undo a `take` of what is in flight still. The log's lock must be held."""
         self._log.put_back(self._cursor)
 
     def drop(self, reason: str) -> None:
-        """Give up everything that waits."""
+        """Give up everything that waits. The log's lock must be held."""
         self._log.give_up(self._cursor, reason)
 
 
@@ -61,10 +64,13 @@ class GatheredSupply(Supply):
     def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
         """As for `Supply`; nothing may come of it while no session is whole."""
         fresh = super().take(limit, now, everything=everything)
-        self._gather.add(fresh, now)
-        self._log.gather(self._cursor)
-        events = self._gather.take(now, everything=everything, limit=limit)
-        self._log.ungather(self._cursor, len(events))
+        for event in fresh:
+            size_of(event)  # encodes it, which it remembers, before the lock is taken
+        with self._log.lock:
+            self._gather.add(fresh, now)
+            self._log.gather(self._cursor)
+            events = self._gather.take(now, everything=everything, limit=limit)
+            self._log.ungather(self._cursor, len(events))
         return events
 
     def put_back(self, events: list[Event]) -> None:

@@ -202,9 +202,10 @@ class Worker:
                 with log.lock:
                     if self._past_stop():
                         self.give_up("shutdown")
-                    limit = 1 if probing else self._policy.batch_events
-                    now, everything = _clock.monotonic(), in_line or self._everything()
-                    events = self._supply.take(limit, now, everything=everything)
+                limit = 1 if probing else self._policy.batch_events
+                now, everything = _clock.monotonic(), in_line or self._everything()
+                events = self._supply.take(limit, now, everything=everything)
+                with log.lock:
                     more = bool(events) or self._supply.waiting(now, everything=everything)
                 if events:
                     self._deliver(events, probing=probing, in_line=in_line)
