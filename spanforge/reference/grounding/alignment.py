@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from spanforge.reference.grounding.contexts import PreparedContexts, Sentence
+from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.opposites import ALIKE
+from spanforge.reference.grounding.sentence import Sentence
 
 MAX_CANDIDATES: Final = 4
 """Sentences compared word by word; the rest are ranked by weighted word overlap alone."""
@@ -118,7 +120,7 @@ def align(claim: Sentence, contexts: PreparedContexts, weight: Callable[[str], f
                 if word not in contexts.sentences[number].content:
                     scores[number] = scores.get(number, 0.0) + _ALIKE_SHARE * value
     shortlist = heapq.nsmallest(_SHORTLIST, scores, key=lambda number: (-scores[number], number))
-    ranks = {number: scores[number] + _neighbours_add(contexts, number, weights) for number in shortlist}
+    ranks = {number: scores[number] + _neighbours_add(contexts, number, claim.content, weights) for number in shortlist}
     best = sorted(ranks, key=lambda number: (-ranks[number], number))[:MAX_CANDIDATES]
     return [
         _compare(claim, contexts.sentences[number], number, scores[number] / total, ranks[number] / total)
@@ -126,21 +128,17 @@ def align(claim: Sentence, contexts: PreparedContexts, weight: Callable[[str], f
     ]
 
 
-def _neighbours_add(contexts: PreparedContexts, number: int, weights: Mapping[str, float]) -> float:
+def _neighbours_add(
+    contexts: PreparedContexts, number: int, claimed: frozenset[str], weights: Mapping[str, float]
+) -> float:
     """Return what the better neighbour adds: a sentence often leaves its subject to the one before it."""
-    here = contexts.sentences[number].content
-    added = [
-        sum(value for word, value in weights.items() if word in beside.content and word not in here)
-        for beside in contexts.around(number)
-    ]
+    absent = claimed - contexts.sentences[number].content
+    added = [math.fsum(weights[word] for word in absent & beside.content) for beside in contexts.around(number)]
     return _NEIGHBOUR_SHARE * max(added)
 
 
 def _compare(claim: Sentence, evidence: Sentence, number: int, recall: float, rank: float) -> Alignment:
-    positions: dict[str, list[int]] = {}
-    for index, word in enumerate(evidence.stems):
-        if word:
-            positions.setdefault(word, []).append(index)
+    positions = evidence.positions
     matched: dict[int, int] = {}
     last = -1
     for index, word in enumerate(claim.stems):

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from spanforge.reference.grounding.contexts import Sentence, sentences_of
+from spanforge.reference.grounding.contexts import sentences_of
+from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.text import sentence_spans
 
 _CITATION: Final = re.compile(r"\s?\[\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,20}\]")

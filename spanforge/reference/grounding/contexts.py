@@ -6,99 +6,24 @@ same chunks again and again. What a single claim then costs depends on the claim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
 from spanforge.reference.grounding.amounts import AmountIndex
-from spanforge.reference.grounding.lexicon import FUNCTION_WORDS, NEGATIONS
-from spanforge.reference.grounding.quantities import Quantity, quantities
-from spanforge.reference.grounding.stems import stem
-from spanforge.reference.grounding.text import TOKEN, sentence_spans
+from spanforge.reference.grounding.sentence import Sentence, content_stem
+from spanforge.reference.grounding.text import sentence_spans
+
+__all__ = ["PreparedContexts", "content_stem", "sentences_of"]
 
 _REMEMBERED: Final = 512
+_REMEMBERED_SETS: Final = 16
 _REMEMBERED_CHARS: Final = 16_384
-"""Longer contexts are prepared anew each time, so that what is remembered stays small."""
-
+"""Longer contexts, and sets of contexts many times as long, are prepared anew: what is remembered stays small."""
 
 _SHORT_WORD: Final = 6
 _SHORT_BEGINNING: Final = 4
-
-
-@lru_cache(maxsize=65_536)
-def content_stem(token: str) -> str:
-    """Return the stem of a token as written, or the empty string for a function word or a negation."""
-    if token == "US":  # noqa: S105 - a word of a text, no secret
-        return "u.s"
-    word = token.lower().replace("\u2019", "'").rstrip(".")
-    if word in FUNCTION_WORDS or word in NEGATIONS or not word[:1].isalnum():
-        return ""
-    return stem(word.removesuffix("'s"))
-
-
-def beginning(word: str) -> str:
-    """Return the letters that a stem shares with words derived from it."""
-    return word[: _SHORT_BEGINNING if len(word) <= _SHORT_WORD else _SHORT_BEGINNING + 1]
-
-
-class Sentence:
-    """One sentence of a claim or a context.
-
-    Attributes:
-        text: The sentence as written.
-        start: Offset of its first character in the text it was cut from.
-        tokens: Its tokens as written.
-        stems: For each token its content stem, empty for function words and marks.
-        words: Distinct content stems in order of appearance.
-    """
-
-    __slots__ = ("_amounts", "_content", "_initials", "_places", "start", "stems", "text", "tokens", "words")
-
-    def __init__(self, text: str, start: int) -> None:
-        self.text = text
-        self.start = start
-        self.tokens: list[str] = TOKEN.findall(text)
-        self.stems = [content_stem(token) for token in self.tokens]
-        self.words = tuple(dict.fromkeys(word for word in self.stems if word))
-        self._content: frozenset[str] | None = None
-        self._amounts: tuple[Quantity, ...] | None = None
-        self._places: dict[str, int] | None = None
-        self._initials: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Sentence(start={self.start}, tokens={len(self.tokens)})"
-
-    @property
-    def content(self) -> frozenset[str]:
-        """Distinct content stems."""
-        if self._content is None:
-            self._content = frozenset(self.words)
-        return self._content
-
-    @property
-    def amounts(self) -> tuple[Quantity, ...]:
-        """Numbers, dates and measures in it."""
-        if self._amounts is None:
-            self._amounts = quantities(self.text)
-        return self._amounts
-
-    @property
-    def initials(self) -> str:
-        """The first letters of its content words, joined."""
-        if self._initials is None:
-            self._initials = "".join(word[0] for word in self.stems if word)
-        return self._initials
-
-    @property
-    def places(self) -> dict[str, int]:
-        """Content stem → index of its first token."""
-        if self._places is None:
-            self._places = {}
-            for index, word in enumerate(self.stems):
-                if word:
-                    self._places.setdefault(word, index)
-        return self._places
 
 
 def sentences_of(text: str) -> tuple[Sentence, ...]:
@@ -124,15 +49,11 @@ class PreparedContexts:
     postings: dict[str, list[int]] = field(repr=False)
 
     @classmethod
-    def of(cls, contexts: Iterable[str]) -> PreparedContexts:
-        """Prepare contexts in their given order."""
-        sentences: list[Sentence] = []
-        owners: list[int] = []
-        for number, context in enumerate(contexts):
-            cut = _sentences_remembered(context) if len(context) <= _REMEMBERED_CHARS else sentences_of(context)
-            sentences.extend(cut)
-            owners.extend([number] * len(cut))
-        return cls(tuple(sentences), tuple(owners), _index(sentences))
+    def of(cls, contexts: Sequence[str]) -> PreparedContexts:
+        """Prepare contexts in their given order; what was prepared lately is remembered."""
+        given = tuple(contexts)
+        is_small = sum(map(len, given)) <= _REMEMBERED_CHARS * _REMEMBERED_SETS
+        return _prepared_remembered(given) if is_small else _prepare(given)
 
     def around(self, number: int) -> tuple[Sentence, ...]:
         """Return a sentence with its neighbours in the same context."""
@@ -149,15 +70,33 @@ class PreparedContexts:
     def _initials(self) -> str:
         return "\n".join(sentence.initials for sentence in self.sentences)
 
+    def has_derived(self, word: str) -> bool:
+        """Tell whether the contexts have a word with the same first letters ("Libyan" for "Libya")."""
+        beginning = word[: _SHORT_BEGINNING if len(word) <= _SHORT_WORD else _SHORT_BEGINNING + 1]
+        return f"\n{beginning}" in self._vocabulary
+
     @cached_property
-    def beginnings(self) -> frozenset[str]:
-        """First letters of all stems, as many as tell a derived word ("Libyan") from another."""
-        return frozenset(beginning(word) for word in self.postings)
+    def _vocabulary(self) -> str:
+        """All stems on lines of their own: one search in it is faster than many comparisons."""
+        return "\n" + "\n".join(self.postings)
 
     @cached_property
     def amounts(self) -> AmountIndex:
         """All numbers, dates and measures in the contexts."""
         return AmountIndex(amount for sentence in self.sentences for amount in sentence.amounts)
+
+
+def _prepare(contexts: tuple[str, ...]) -> PreparedContexts:
+    sentences: list[Sentence] = []
+    owners: list[int] = []
+    for number, context in enumerate(contexts):
+        cut = _sentences_remembered(context) if len(context) <= _REMEMBERED_CHARS else sentences_of(context)
+        sentences.extend(cut)
+        owners.extend([number] * len(cut))
+    return PreparedContexts(tuple(sentences), tuple(owners), _index(sentences))
+
+
+_prepared_remembered = lru_cache(maxsize=_REMEMBERED_SETS)(_prepare)
 
 
 def _index(sentences: Sequence[Sentence]) -> dict[str, list[int]]:

@@ -10,31 +10,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from spanforge.reference.grounding.alignment import Alignment
-from spanforge.reference.grounding.contexts import Sentence
-from spanforge.reference.grounding.lexicon import NEGATIONS
 from spanforge.reference.grounding.names import is_name
-from spanforge.reference.grounding.opposites import ALIKE, OPPOSITES
+from spanforge.reference.grounding.opposites import OPPOSITES
 from spanforge.reference.grounding.quantities import DATE_KINDS, Quantity, same_amount
+from spanforge.reference.grounding.sentence import Sentence
 
 ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
 CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = ("negation", "opposite", "number", "unit", "date", "name", "roles")
 
-_SCOPE: Final = 5
-"""Content words after a negation that it can deny."""
-
 _NEAR: Final = 5
 """Tokens within which two words belong to the same statement."""
 
-_CLAUSE_ENDS: Final = frozenset(
-    {*",;:()", "but", "although", "though", "however", "whereas", "while", "because", "yet", "except"}
-)
-_EMPHASIS: Final = frozenset({"only", "just", "merely"})
 _AUXILIARIES: Final = frozenset({"was", "were", "is", "are", "been", "being", "be"})
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "non", "dis", "de", "mis")
 _MIN_PREFIXED: Final = 4
+_LESS: Final = "les"
+"""Stem of the ending -less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +38,6 @@ class Conflict:
 
     kind: ConflictKind
     strength: float = 1.0
-
-
-def is_negation(sentence: Sentence, index: int) -> bool:
-    """Tell whether a token denies what follows it; "not only" and "No. 2" do not."""
-    if sentence.tokens[index].lower().replace("\u2019", "'") not in NEGATIONS:
-        return False
-    following = sentence.tokens[index + 1].lower() if index + 1 < len(sentence.tokens) else ""
-    return following not in _EMPHASIS and not following[:1].isdigit()
-
-
-def denies(sentence: Sentence) -> bool:
-    """Tell whether a sentence has a negation anywhere."""
-    return any(is_negation(sentence, index) for index in range(len(sentence.tokens)))
-
-
-def denied(sentence: Sentence) -> dict[int, bool]:
-    """Map each content token's index to whether an odd number of negations has it in scope."""
-    result: dict[int, bool] = {}
-    remaining = 0
-    state = False
-    for index, token in enumerate(sentence.tokens):
-        if token.lower() in _CLAUSE_ENDS:
-            remaining, state = 0, False
-        elif is_negation(sentence, index):
-            state = not state if remaining else True
-            remaining = _SCOPE
-        elif sentence.stems[index]:
-            result[index] = state and remaining > 0
-            remaining = max(0, remaining - 1)
-    return result
 
 
 def conflicts(alignment: Alignment, rarity: Callable[[str], float]) -> list[Conflict]:
@@ -97,50 +62,49 @@ def conflicts(alignment: Alignment, rarity: Callable[[str], float]) -> list[Conf
 
 def _polarity(alignment: Alignment) -> tuple[float, float]:
     """Return how strongly a negation and an opposite turn the statement over; two turns cancel out."""
-    claim, evidence = alignment.claim, alignment.evidence
-    claim_denied, evidence_denied = denied(claim), denied(evidence)
-    mine = sum(claim_denied.get(index, False) for index in alignment.matched)
-    theirs = sum(evidence_denied.get(place, False) for place in alignment.matched.values())
+    claim, evidence, matched = alignment.claim, alignment.evidence, alignment.matched
+    mine = sum(index in claim.denied for index in matched)
+    theirs = sum(place in evidence.denied for place in matched.values())
     # Where both sides deny something, a paraphrase has moved the negation; only a one-sided one contradicts.
     one_sided = max(mine, theirs) if not (mine and theirs) else 0
-    negation = min(1.0, 2 * one_sided / len(alignment.matched)) if alignment.matched else 0.0
+    negation = min(1.0, 2 * one_sided / len(matched)) if matched else 0.0
     opposite = 0.0
     for index, word in enumerate(claim.stems):
-        if not word or index in alignment.matched:
+        if not word or index in matched:
             continue
-        place = _opposite_place(alignment, index, word)
+        place = _contrary_place(alignment, index, word)
         if place is None:
             continue
-        if claim_denied.get(index, False) == evidence_denied.get(place, False):
+        if (index in claim.denied) == (place in evidence.denied):
             opposite = 1.0
         else:
             negation = 0.0
     return negation, opposite
 
 
-def _opposite_place(alignment: Alignment, index: int, word: str) -> int | None:
-    """Find an opposite of the claim's word that is said about the same neighbours."""
-    places = alignment.evidence.places
-    if any(alike in places for alike in ALIKE.get(word, ())):
-        return None
-    for other in (*OPPOSITES.get(word, ()), *_by_formation(word)):
-        place = places.get(other)
-        if place is None or other in alignment.claim.content:
-            continue
-        for near, matched in alignment.matched.items():
-            if abs(near - index) <= _NEAR and abs(matched - place) <= _NEAR:
-                return place
+def _contrary_place(alignment: Alignment, index: int, word: str) -> int | None:
+    """Find a contrary of the claim's word that is said about the same neighbours."""
+    evidence = alignment.evidence
+    for other in sorted(_contraries(word) & evidence.content):
+        place = evidence.positions[other][0]
+        if other not in alignment.claim.content and any(
+            abs(near - index) <= _NEAR and abs(matched - place) <= _NEAR for near, matched in alignment.matched.items()
+        ):
+            return place
     return None
 
 
-def _by_formation(word: str) -> list[str]:
-    """Opposites by word formation: "reliable" and "unreliable", "harmful" and "harmless"."""
+@lru_cache(maxsize=16_384)
+def _contraries(word: str) -> frozenset[str]:
+    """Opposites from the list and by word formation: "reliable" and "unreliable", "harmful" and "harmless"."""
+    listed = OPPOSITES.get(word, ())
     if len(word) < _MIN_PREFIXED:
-        return []
-    if word.endswith("les"):  # the stem of a word in -less
-        return [word[:-3], word[:-3] + "ful"]
+        return frozenset(listed)
     shorn = [word[len(p) :] for p in _NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) >= _MIN_PREFIXED]
-    return [*shorn, word.removesuffix("ful") + "les", *(prefix + word for prefix in _NEGATIVE_PREFIXES)]
+    prefixed = [prefix + word for prefix in _NEGATIVE_PREFIXES]
+    root = word.removesuffix(_LESS)
+    endings = [root, root + "ful"] if root != word else [word.removesuffix("ful") + _LESS]
+    return frozenset((*listed, *shorn, *prefixed, *endings))
 
 
 def _amounts(alignment: Alignment) -> set[ConflictKind]:

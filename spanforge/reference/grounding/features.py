@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from spanforge.reference.grounding.alignment import align
-from spanforge.reference.grounding.contexts import PreparedContexts, Sentence, beginning
-from spanforge.reference.grounding.contradiction import Conflict, conflicts, denies
+from spanforge.reference.grounding.contexts import PreparedContexts
+from spanforge.reference.grounding.contradiction import Conflict, conflicts
 from spanforge.reference.grounding.names import is_name
 from spanforge.reference.grounding.opposites import ALIKE
+from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.weights import WordWeights
 
 MAX_UNITS: Final = 32
@@ -120,7 +121,7 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     for conflict in found[best]:
         features[conflict.kind] = conflict.strength * aligned
     features["recall"] = max(recall_around(unit, contexts, alignment.number, weights) for alignment in alignments)
-    features["phrase"] = float(_shares_phrase(unit, [alignment.evidence for alignment in alignments]))
+    features["phrase"] = float(any(not unit.phrases.isdisjoint(alignment.evidence.phrases) for alignment in alignments))
     features["negation_unmatched"] = float(_negation_unmatched(unit, contexts, alignments[0].number))
     return Examined(features, evidence.number, tuple(found[best]) if aligned else ())
 
@@ -134,10 +135,9 @@ def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
 
 def _name_missing(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> bool:
     return any(
-        bool(word)
-        and not name_is_known(word, unit.tokens[index], unit, contexts)
-        and is_name(unit, index, weights.rarity)
+        is_name(unit, index, weights.rarity) and not name_is_known(word, unit.tokens[index], unit, contexts)
         for index, word in enumerate(unit.stems)
+        if word
     )
 
 
@@ -145,7 +145,7 @@ def name_is_known(word: str, token: str, unit: Sentence, contexts: PreparedConte
     """Tell whether the contexts have a name, a word derived from it, or what it abbreviates."""
     if is_mentioned(word, contexts):
         return True
-    if word.isalpha() and len(word) >= _MIN_DERIVED and beginning(word) in contexts.beginnings:
+    if word.isalpha() and len(word) >= _MIN_DERIVED and contexts.has_derived(word):
         return True
     letters = token.removesuffix("s").lower()
     if not token[:2].isupper():
@@ -177,14 +177,4 @@ def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weigh
 
 
 def _negation_unmatched(unit: Sentence, contexts: PreparedContexts, number: int) -> bool:
-    return denies(unit) and not any(denies(sentence) for sentence in contexts.around(number))
-
-
-def _shares_phrase(unit: Sentence, evidence: Iterable[Sentence]) -> bool:
-    mine = set(_runs_of_three(unit))
-    return bool(mine) and any(not mine.isdisjoint(_runs_of_three(sentence)) for sentence in evidence)
-
-
-def _runs_of_three(sentence: Sentence) -> list[tuple[str, str, str]]:
-    words = [token.lower() for token in sentence.tokens if token[0].isalnum()]
-    return list(zip(words, words[1:], words[2:], strict=False))
+    return unit.denies and not any(sentence.denies for sentence in contexts.around(number))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from spanforge.reference.grounding.alignment import align
-from spanforge.reference.grounding.contexts import PreparedContexts, Sentence
+from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import is_mentioned, name_is_known, recall_around
 from spanforge.reference.grounding.lexicon import FRAME_WORDS
 from spanforge.reference.grounding.model import default_model
 from spanforge.reference.grounding.names import is_name
+from spanforge.reference.grounding.sentence import Sentence
 
 _NAME_MISSING: Final = 0.5
 """What remains of the score when the contexts nowhere mention a name the question asks about."""

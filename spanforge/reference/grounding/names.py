@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spanforge.reference.grounding.contexts import Sentence
 from spanforge.reference.grounding.lexicon import MONTHS, WEEKDAYS
+from spanforge.reference.grounding.sentence import Sentence
 
 _UNKNOWN = 0.999
 """Rarity from which a capitalised first word is taken for a name: the background text does not know it."""
@@ -30,13 +30,13 @@ def is_name(sentence: Sentence, index: int, rarity: Callable[[str], float]) -> b
         True for capitalised words inside a sentence, acronyms, identifiers with digits, and first words that are
         rare or followed by another capitalised word. Months and weekdays are dates, not names.
     """
-    token = sentence.tokens[index]
-    if not sentence.stems[index] or token.lower() in MONTHS or token.lower() in WEEKDAYS:
+    if index:
+        return index in sentence.marked_names
+    token = sentence.tokens[0]
+    if 0 in sentence.marked_names or not (sentence.stems[0] and token[0].isupper()):
+        return 0 in sentence.marked_names
+    if token.lower() in MONTHS or token.lower() in WEEKDAYS:
         return False
-    if not token[0].isupper():
-        return token[0].isalpha() and any(letter.isdecimal() for letter in token)
-    if index or (len(token) > 1 and token.isupper()):
-        return True
     following = sentence.tokens[1] if len(sentence.tokens) > 1 else ""
     needed = _UNCOMMON if following[:1].isupper() else _UNKNOWN
     return rarity(sentence.stems[0]) >= needed and not token.endswith(_ORDINARY_ENDINGS)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from spanforge.reference.grounding.contexts import Sentence, sentences_of
+from spanforge.reference.grounding.contexts import sentences_of
 from spanforge.reference.grounding.lexicon import MONTHS, UNITS
 from spanforge.reference.grounding.names import is_name
 from spanforge.reference.grounding.opposites import OPPOSITE_SIDES
+from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.synonyms import GROUPS
 from spanforge.reference.grounding.weights import WordWeights
 

@@ -36,12 +36,14 @@ _GLUED: Final = re.compile(r"[^\W\d_]-?$|\w/$|[+]$")
 _NUMBERS_AS_WORDS: Final = frozenset(NUMBER_WORDS) - {"once"}
 _DAYS_ALSO_WORDS: Final = frozenset({"sun", "sat", "wed", "mon"})
 _MONTHS_ALSO_WORDS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "jul", "oct", "nov", "apr"})
-_HINT: Final = re.compile(
-    r"\d|\b(?:"
-    + "|".join(sorted({*_NUMBERS_AS_WORDS, *ORDINAL_WORDS, *MONTHS, *WEEKDAYS} - {"may", "march", "sat", "sun"}))
-    + r")\b",
-    re.IGNORECASE,
+_COUNTED: Final = frozenset({"hundred", "thousand", "million", "billion", "decade", "century"})
+"""Words that are an amount after "a"."""
+
+_HINTS: Final = frozenset(
+    stem(word) for word in {*_NUMBERS_AS_WORDS, *ORDINAL_WORDS, *_COUNTED, *MONTHS, *WEEKDAYS} - FUNCTION_WORDS
 )
+_DIGIT: Final = re.compile(r"\d")
+
 _FIRST_YEAR, _LAST_YEAR = 1400, 2100
 _YEAR_DIGITS: Final = 4
 _DAYS_IN_MONTH: Final = 31
@@ -49,9 +51,6 @@ _NOON: Final = 720
 """Minutes."""
 
 _NOUNS: Final = 2
-_COUNTED: Final = frozenset({"hundred", "thousand", "million", "billion", "decade", "century"})
-"""Words that are an amount after "a"."""
-
 _ENDINGS: Final = frozenset({"st", "nd", "rd", "th", "s"})
 DATE_KINDS: Final = frozenset({"year", "month", "day", "weekday", "clock"})
 DISCRETE_KINDS: Final = DATE_KINDS | {"ordinal"}
@@ -132,6 +131,11 @@ def _rounded_like(value: float, model: float) -> float:
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
+def may_have_quantities(text: str, stems: frozenset[str]) -> bool:
+    """Tell cheaply whether a sentence with these stems is worth scanning; most are not."""
+    return bool(_DIGIT.search(text)) or not stems.isdisjoint(_HINTS) or "May" in text
+
+
 def quantities(sentence: str) -> tuple[Quantity, ...]:
     """Find the amounts, dates and times of one sentence.
 
@@ -141,8 +145,6 @@ def quantities(sentence: str) -> tuple[Quantity, ...]:
     Returns:
         The quantities in reading order; a lone "one" is left out because it is mostly a pronoun.
     """
-    if not _HINT.search(sentence):
-        return ()
     return _Scanner(sentence).run()
 
 
@@ -180,7 +182,7 @@ class _Scanner:
     def _named(self, index: int) -> None:
         """Read the name of a month, a weekday or a place in a row."""
         word, written = self._words[index], self._pieces[index][0]
-        if word in MONTHS and written[0].isupper() and self._is_month(index):
+        if word in MONTHS and written[0].isupper() and not self._is_glued(index) and self._is_month(index):
             self._add("month", float(MONTHS[word]), index)
         elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or written.istitle()):
             self._add("weekday", float(WEEKDAYS[word]), index)

@@ -20,6 +20,7 @@ _BOUNDARY: Final = re.compile(
 _ABBREVIATION: Final = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|Mrs?|Ms|Drs?|Prof|St|vs|etc|e\.g|i\.e|al|Fig|No|Inc|Ltd|Co|Jr|Sr|Gen|Col|Lt|Sgt|Rev|"
     r"approx|ca?|cf|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
+    r"|(?:^|\n)\s*\d{1,3}\.$"  # the number of a list item
 )
 _ABBREVIATION_REACH: Final = 10
 """Characters looked back over for an abbreviation; the longest above is shorter."""

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spanforge.reference.grounding.text import MAX_SENTENCE_CHARS, TOKEN, sentence_spans
+
+
+def cut(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def test_sentences_end_at_marks_and_at_lines():
+    assert cut('He said: "Stop." Then he left! Why?\nA heading\nAnother') == [
+        'He said: "Stop.',
+        "Then he left!",
+        "Why?",
+        "A heading",
+        "Another",
+    ]
+
+
+def test_a_wrapped_line_goes_on():
+    assert cut("This sentence was wrapped\nby an editor at a\nnarrow margin.") == [
+        "This sentence was wrapped\nby an editor at a\nnarrow margin."
+    ]
+
+
+def test_other_scripts_have_sentence_marks_too():
+    assert cut("\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002\u5927\u962a\u306f\u90fd\u5e02\u3067\u3059\u3002") == [
+        "\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002",
+        "\u5927\u962a\u306f\u90fd\u5e02\u3067\u3059\u3002",
+    ]
+
+
+def test_names_with_digits_and_dotted_abbreviations_are_one_token():
+    assert TOKEN.findall("COVID-19 in the U.S. cost 1,200.50") == ["COVID-19", "in", "the", "U.S.", "cost", "1,200.50"]
+
+
+@given(st.text())
+@example(" " * 5_000)
+@example("\n \n" * 500)
+@example("a" * (3 * MAX_SENTENCE_CHARS))
+@example("\\n" * 50)
+def test_spans_are_ordered_bounded_and_lose_only_white_space_and_marks(text: str):
+    spans = sentence_spans(text)
+    assert all(0 < end - start <= MAX_SENTENCE_CHARS for start, end in spans)
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(spans))
+    letters = [letter for letter in text.replace("\\n", "  ") if letter.isalpha()]
+    kept = [letter for start, end in spans for letter in text[start:end].replace("\\n", "  ") if letter.isalpha()]
+    assert kept == letters
