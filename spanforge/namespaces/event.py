@@ -61,8 +61,6 @@ class Event:
     """One event (envelope 2.0; fields as in the reference of events). Absent fields are empty here, omitted in JSON.
 
     Attributes:
-        number: The ULID as a number; the order of events.
-        wall_ns: When it was made, in nanoseconds since the epoch.
         payload: The payload as JSON-safe values; `spanforge.namespaces` has the class for each type.
         extra: Envelope fields of a newer version, kept as they were read.
     """
