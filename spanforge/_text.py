@@ -169,8 +169,9 @@ class _Walk:
     def mapping(self, value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
         kept: dict[str, JsonValue] = {}
         self._path.add(id(value))
-        # dict's own iteration: a subclass may override it with code that fails or never ends.
-        for key, item in dict[Any, Any].copy(value).items():
+        # dict's own items, which even dict's own copy() does not use where a subclass has its own iteration; and as
+        # a list, because another thread may be changing the application's dict.
+        for key, item in list(dict[Any, Any].items(value)):
             if self._budget <= 0:
                 self._note("too_many_values")
                 break

@@ -151,7 +151,7 @@ class SFFeedbackClient(SFServiceClient):
         chosen = FeedbackRating(
             coerce.choice(rating, "rating", frozenset(FeedbackRating), note, otherwise=FeedbackRating.FREE_TEXT)
         )
-        details = dict[Any, Any].copy(metadata) if is_dict(metadata) else metadata
+        details = dict(dict[Any, Any].items(metadata)) if is_dict(metadata) else metadata
         issues = details.pop("issues", ()) if is_dict(details) else ()
         payload = FeedbackSubmittedPayload(
             feedback_id=feedback_id,

@@ -132,6 +132,7 @@ class SessionScope(_Block):
         self._ended = False
 
     def _enter(self) -> None:
+        self._ended = False
         self.session_id = self._begin()
         self._token = current_session.set(self.session_id)
 
@@ -144,15 +145,15 @@ class SessionScope(_Block):
 
     def retrieval(self, **details: Any) -> RetrievalScope:
         """Time a block of this session as a retrieval."""
-        return self._client.retrieval(self.session_id, **details)
+        return self._client.retrieval(**{"session_id": self.session_id, **details})
 
     def rerank(self, model: str = "", **details: Any) -> RerankScope:
         """Time a block of this session as a rerank."""
-        return self._client.rerank(model, self.session_id, **details)
+        return self._client.rerank(model, **{"session_id": self.session_id, **details})
 
     def generation(self, model: str = "", **details: Any) -> GenerationScope:
         """Time a block of this session as a generation."""
-        return self._client.generation(model, self.session_id, **details)
+        return self._client.generation(model, **{"session_id": self.session_id, **details})
 
 
 class AttachScope(_Block):
@@ -187,7 +188,7 @@ class _StageScope(_Block):
         self._done = False
 
     def _enter(self) -> None:
-        self._started = _clock.monotonic_ns()
+        self._started, self._done = _clock.monotonic_ns(), False
         if self._session_id is None:
             # Now, not when it is left: a stream may be closed in a context that knows no session.
             self._session_id = current_session.get()
