@@ -82,9 +82,8 @@ class Settings(BaseModel):
         strict: Raise on inputs that would be replaced and counted (for tests).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
-    )
+    # Built now, not at the first use: pydantic locks while it builds, and a child forked meanwhile would wait forever.
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     sinks: Annotated[tuple[Any, ...], BeforeValidator(_one_or_many)] = ("structlog",)
     disabled: bool = False
