@@ -108,7 +108,7 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     features = dict.fromkeys(FEATURE_NAMES, 0.0)
     features["number_missing"] = float(_number_missing(unit, contexts))
     features["name_missing"] = float(_name_missing(unit, contexts, weights))
-    features["missing"] = max(0.0, 1.0 - _recall_anywhere(unit, contexts, weights) / _ENOUGH)
+    features["missing"] = max(0.0, 1.0 - recall_anywhere(unit, contexts, weights) / _ENOUGH)
     if not alignments:
         return Examined(features, None)
     found = [conflicts(alignment, weights.rarity) for alignment in alignments]
@@ -153,7 +153,8 @@ def name_is_known(word: str, token: str, unit: Sentence, contexts: PreparedConte
     return letters in unit.initials or (len(letters) >= _MIN_ACRONYM and contexts.mentions_acronym(letters))
 
 
-def _recall_anywhere(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> float:
+def recall_anywhere(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> float:
+    """Return the share of a sentence's word weight that the contexts have somewhere, in [0, 1]."""
     total = sum(weights(word) for word in unit.words)
     return sum(weights(word) for word in unit.words if is_mentioned(word, contexts)) / total
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.features import is_mentioned, name_is_known, recall_around
+from spanforge.reference.grounding.features import is_mentioned, name_is_known, recall_anywhere, recall_around
 from spanforge.reference.grounding.lexicon import FRAME_WORDS
 from spanforge.reference.grounding.model import default_model
 from spanforge.reference.grounding.names import is_name
@@ -16,6 +16,9 @@ from spanforge.reference.grounding.sentence import Sentence
 _NAME_MISSING: Final = 0.5
 """What remains of the score when the contexts nowhere mention a name the question asks about."""
 
+_TOGETHER: Final = 0.3
+"""What the contexts have together counts beside what the best passage has; a question may need several of them."""
+
 _MAX_QUESTION_CHARS: Final = 4_096
 
 
@@ -23,7 +26,8 @@ class Groundability(NamedTuple):
     """Whether contexts can answer a question.
 
     Attributes:
-        score: Share of the question's word weight that one passage has, in [0, 1], halved when a name is missing.
+        score: Share of the question's word weight that the best passage has, seven tenths, and that the contexts have
+            together, three tenths; in [0, 1], and halved when a name is missing.
         relevance: For each context the share that its best passage has, in [0, 1].
         gaps: The question's words, as written, that no context has.
     """
@@ -62,5 +66,6 @@ def groundability(question: str, contexts: Sequence[str]) -> Groundability:
         gaps.setdefault(word, asked.tokens[index])
         if is_name(asked, index, weights.rarity) and not name_is_known(word, asked.tokens[index], asked, prepared):
             name_missing = True
-    best = max(relevance, default=0.0)
-    return Groundability(best * _NAME_MISSING if name_missing else best, relevance, list(gaps.values()))
+    together = recall_anywhere(asked, prepared, weights)
+    score = (1 - _TOGETHER) * max(relevance, default=0.0) + _TOGETHER * together
+    return Groundability(score * _NAME_MISSING if name_missing else score, relevance, list(gaps.values()))
