@@ -37,7 +37,8 @@ def _hostile(*, base: type = object) -> type:
 
     names = (
         "__repr__ __str__ __eq__ __hash__ __iter__ __len__ __bool__ __getitem__ __contains__ __float__ __int__ "
-        "__index__ __getattribute__ __format__ __lt__ __le__ __gt__ __ge__ __next__ __bytes__ __fspath__ __call__ __add__ __mod__"
+        "__index__ __getattribute__ __format__ __lt__ __le__ __gt__ __ge__ __next__ __bytes__ __fspath__ __call__ "
+        "__add__ __mod__"
     )
     return type("Hostile", (base,), dict.fromkeys(names.split(), fail))
 

@@ -97,7 +97,7 @@ def _arguments(method: str, member: Callable[..., Any]) -> Iterator[str]:
             yield from (
                 inspect.signature(getattr(SFRAGClient, target)).parameters.keys() - {"self", "query"} if target else ()
             )
-            yield "no_such_keyword"
+            yield "no_such_keyword" if target else parameter.name
         else:
             yield parameter.name
 
