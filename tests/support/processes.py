@@ -58,9 +58,9 @@ def run(script: str, folder: Path, *arguments: str, timeout: float = 60, **extra
     process = start(script, folder, *arguments, **extra)
     try:
         out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        end(process)
-        raise
+    finally:
+        if process.poll() is None:
+            end(process)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
