@@ -1,0 +1,320 @@
+"""One sink's worker: retries, back-off, isolation of what a sink refuses, the circuit, receipts, deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+from support.faulty_sinks import HungSink
+from support.moody_sinks import BoxSink, MoodySink
+
+from spanforge.delivery import worker
+from spanforge.exceptions import SinkWriteError
+from spanforge.namespaces.event import Event
+from spanforge.sdk import SFRAGClient
+from spanforge.sinks.base import BaseSink, Receipt
+from spanforge.sinks.memory import MemorySink
+
+Connect = Callable[..., SFRAGClient]
+QUICK = {"delivery": "thread", "batch_delay_s": 0.0, "backoff_s": 0.0}
+
+
+class Scripted(BaseSink):
+    """Raises what its script says, write by write; takes everything once the script is at its end."""
+
+    name = "scripted"
+
+    def __init__(self, *script: Exception | None) -> None:
+        self.script = list(script)
+        self.writes: list[list[str]] = []
+        self.at: list[float] = []
+        self.taken: list[str] = []
+
+    def write(self, events: Sequence[Event], /) -> None:
+        self.writes.append([event.event_id for event in events])
+        self.at.append(time.monotonic())
+        error = self.script.pop(0) if self.script else None
+        if error is not None:
+            raise error
+        self.taken += [event.event_id for event in events]
+
+
+def emit(client: SFRAGClient, count: int) -> None:
+    for _ in range(count):
+        client.trace_query("q", session_id="s")
+
+
+def ledger(client: SFRAGClient, name: str = "scripted"):
+    return client.get_status().sinks[name]
+
+
+def test_a_batch_that_fails_is_tried_again_whole(connect: Connect) -> None:
+    sink = Scripted(ConnectionError(), TimeoutError())
+    client = connect(sink, **QUICK)
+    emit(client, 1)
+    assert client.flush() == 0
+    assert len(sink.writes) == 3
+    assert ledger(client).delivered == 1
+    assert ledger(client).last_error == "TimeoutError"
+    assert client.get_status().status == "ok"
+
+
+def test_what_a_partial_write_has_written_is_not_written_again(connect: Connect) -> None:
+    sink = Scripted(None, SinkWriteError("DISK_FULL", delivered=2))
+    gate = HungSink()
+    client = connect(sink, gate, **{**QUICK, "batch_delay_s": 0.2})
+    emit(client, 1)
+    client.flush(0.05)
+    emit(client, 5)
+    gate.release.set()
+    assert client.flush() == 0
+    assert len(sink.taken) + 2 == 6
+    assert sink.writes[2] == sink.writes[1][2:]
+    assert ledger(client).delivered == 6
+    assert ledger(client).last_error == "DISK_FULL"
+
+
+@pytest.mark.parametrize("claimed", [-3, 99])
+def test_a_sink_that_claims_nonsense_is_held_to_what_it_was_given(claimed: int, connect: Connect) -> None:
+    sink = Scripted(SinkWriteError("ODD", delivered=claimed))
+    client = connect(sink, **QUICK)
+    emit(client, 1)
+    assert client.flush() == 0
+    assert ledger(client).balanced
+    assert ledger(client).delivered == 1
+
+
+def test_the_receiver_is_left_alone_as_long_as_it_asks(connect: Connect) -> None:
+    sink = Scripted(SinkWriteError("HTTP_429", retry_after_s=0.2))
+    client = connect(sink, **QUICK)
+    emit(client, 1)
+    assert client.flush() == 0
+    assert sink.at[1] - sink.at[0] >= 0.2
+
+
+def test_a_poison_event_costs_itself_and_none_of_its_batch_mates(connect: Connect) -> None:
+    sink = MoodySink()
+    client = connect(sink, delivery="thread", batch_delay_s=0.1, backoff_s=0.0)
+    sink.mood = "picky"
+    emit(client, 3)
+    client.trace_generation("s", "m", status="error")
+    emit(client, 3)
+    assert client.flush() == 0
+    assert (ledger(client, "moody").delivered, ledger(client, "moody").failed) == (6, 1)
+    assert client.get_status().status == "degraded"
+
+
+def test_an_error_that_trying_again_cannot_help_is_not_tried_again(connect: Connect) -> None:
+    sink = Scripted(SinkWriteError("REFUSED", retryable=False))
+    client = connect(sink, **QUICK)
+    emit(client, 1)
+    assert client.flush() == 0
+    assert len(sink.writes) == 1
+    assert ledger(client).failed == 1
+
+
+def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.05)
+    sink = Scripted(*[ConnectionError() for _ in range(8)])
+    client = connect(sink, max_attempts=4, **{**QUICK, "batch_delay_s": 0.05})
+    emit(client, 4)
+    deadline = time.monotonic() + 5
+    while len(sink.writes) < 7 and time.monotonic() < deadline:
+        time.sleep(0.005)  # four tries of the batch, three events by themselves: down
+    emit(client, 5)
+    assert client.flush() == 0
+    assert ledger(client).failed == 4
+    assert ledger(client).delivered == 5
+    assert len(sink.writes[7]) == 1  # the probe
+
+
+def test_a_poison_event_at_the_head_of_the_queue_does_not_keep_the_circuit_open_for_ever(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.01)
+    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
+    sink = MoodySink()
+    client = connect(sink, max_attempts=2, max_backoff_s=0.01, **QUICK)
+    emit(client, 1)
+    client.flush()
+    sink.mood = "picky"
+    for _ in range(3):
+        client.trace_generation("s", "m", status="error")
+        client.flush(0.05)
+    emit(client, 1)
+    assert client.flush() == 0
+    assert ledger(client, "moody").delivered == 2
+    assert ledger(client, "moody").failed == 3
+
+
+def test_a_hung_sink_holds_up_no_other_and_flush_keeps_its_deadline(connect: Connect) -> None:
+    hung, healthy = HungSink(), MemorySink()
+    client = connect(hung, healthy, **QUICK)
+    emit(client, 10)
+    assert client.flush(0.3) == 10
+    assert len(healthy.events) == 10
+    assert ledger(client, "hung").pending == 10
+    hung.release.set()
+    assert client.flush() == 0
+
+
+async def test_aflush_waits_without_blocking_the_loop(connect: Connect) -> None:
+    hung = HungSink()
+    client = connect(hung, **QUICK)
+    emit(client, 1)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    assert await client.aflush(0.1) == 1
+    hung.release.set()
+    assert await client.aflush() == 0
+    ticking.cancel()
+    assert ticks > 5
+
+
+def test_a_queue_that_is_full_drops_the_oldest_and_counts_them(connect: Connect) -> None:
+    hung, healthy = HungSink(), MemorySink()
+    client = connect(hung, healthy, queue_events=5, batch_events=1, **QUICK)
+    emit(client, 1)
+    while not healthy.events:
+        client.flush(0.01)
+    for _ in range(20):
+        emit(client, 1)
+        while healthy.events[-1:] and ledger(client, "memory").pending:
+            client.flush(0.01)
+    assert ledger(client, "memory").delivered == 21
+    assert ledger(client, "hung").dropped == {"queue_full": 15}
+    hung.release.set()
+    assert client.flush() == 0
+    assert ledger(client, "hung").delivered == 6
+
+
+def test_receipts_settle_what_a_sink_kept(connect: Connect) -> None:
+    box = BoxSink()
+    client = connect(box)
+    emit(client, 20)
+    client.shutdown()
+    assert ledger(client, "box").balanced
+    assert ledger(client, "box").pending == 0
+    assert ledger(client, "box").delivered == len(box.taken)
+
+
+def test_what_a_receipt_says_of_more_events_than_there_are_is_not_believed(connect: Connect) -> None:
+    class Boaster(BaseSink):
+        name = "boaster"
+
+        def write(self, _events: Sequence[Event], /) -> Receipt:
+            return Receipt(delivered=5, failed=5, dropped={"bored": 5})
+
+    client = connect(Boaster())
+    emit(client, 1)
+    assert ledger(client, "boaster").to_dict() == {
+        "accepted": 1, "delivered": 1, "failed": 0, "dropped": {}, "pending": 0, "last_error": "",
+    }  # fmt: skip
+
+
+def test_a_sink_may_return_what_it_likes(connect: Connect) -> None:
+    class Habit(MemorySink):
+        def write(self, events: Sequence[Event], /) -> int:  # type: ignore[override]
+            super().write(events)
+            return len(events)
+
+    client = connect(Habit(), **QUICK)
+    emit(client, 3)
+    assert client.flush() == 0
+    assert ledger(client, "memory").delivered == 3
+
+
+def test_an_interrupt_while_delivering_in_line_reaches_the_user_and_loses_nothing(connect: Connect) -> None:
+    sink = MoodySink()
+    client = connect(sink)
+    sink.mood = "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        emit(client, 1)
+    assert ledger(client, "moody").pending == 1
+    sink.mood = "well"
+    emit(client, 1)
+    assert ledger(client, "moody").delivered == 2
+
+
+def test_a_sink_that_traces_from_its_own_write_neither_recurses_nor_deadlocks(connect: Connect) -> None:
+    clients: list[SFRAGClient] = []
+
+    class Tracing(MemorySink):
+        def write(self, events: Sequence[Event], /) -> None:
+            super().write(events)
+            if len(self.events) < 3:
+                clients[0].trace_query("again", session_id="s")
+                clients[0].flush(0.0)
+
+    for options in ({}, QUICK):
+        clients[:] = [connect(Tracing(), **options)]
+        emit(clients[0], 1)
+        clients[0].flush()
+        assert ledger(clients[0], "memory").delivered == 3
+
+
+def test_two_sinks_of_one_name_have_a_ledger_each(connect: Connect) -> None:
+    client = connect(MemorySink(), MemorySink(), MemorySink())
+    assert list(client.get_status().sinks) == ["memory", "memory#2", "memory#3"]
+
+
+def test_without_sinks_events_go_nowhere_and_nothing_waits(connect: Connect) -> None:
+    client = connect()
+    client.configure(sinks=())
+    emit(client, 3)
+    assert client.flush() == 0
+    assert client.get_status().sinks == {}
+
+
+def test_shutdown_gives_up_at_its_deadline_and_counts(connect: Connect) -> None:
+    hung = HungSink()
+    client = connect(hung, batch_events=1, **QUICK)
+    emit(client, 3)
+    client.flush(0.05)
+    assert client.shutdown(0.05) == 3  # the summary of the open session among them
+    assert client.shutdown(0.05) == 0
+    emit(client, 1)
+    client.end_session("s")
+    assert ledger(client, "hung").dropped == {"shutdown": 5}
+    assert ledger(client, "hung").pending == 1
+    hung.release.set()
+
+
+def test_where_no_thread_can_be_had_delivery_is_in_line(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    sink = MemorySink()
+    client = connect(sink, **QUICK)
+    emit(client, 2)
+    assert len(sink.events) == 2
+
+
+def test_one_sink_in_two_configurations_is_never_used_by_both(connect: Connect) -> None:
+    sink = MoodySink()
+    sink.going.clear()
+    client = connect(sink, **QUICK)
+    emit(client, 1)
+    application = threading.Thread(target=client.configure, kwargs={"sinks": sink, **QUICK})
+    application.start()
+    time.sleep(0.05)
+    emit(client, 1)
+    time.sleep(0.05)
+    sink.going.set()
+    application.join()
+    assert client.flush() == 0
+    assert not sink.overlaps
+    assert len(sink.taken) == 2
