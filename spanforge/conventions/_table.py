@@ -5,9 +5,10 @@ The tables are the mapping, not a description of it: the exporters read them, an
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ __all__ = [
     "Section",
     "Standard",
     "collect",
+    "encode",
     "nested",
 ]
 
@@ -36,6 +38,9 @@ UNKNOWN: Final = "unknown"
 """Stands where a standard requires a value that nobody gave."""
 
 _INT64: Final = 1 << 63
+
+encode: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+"""Writes an attribute that is JSON, the same way for the same value; made once, because making it costs more."""
 
 
 class Level(StrEnum):
@@ -66,6 +71,12 @@ class Row(Generic[N]):
     read: Callable[[N], object]
     origin: str
     compliance: str = ""
+    parts: tuple[str, str] | None = field(init=False, compare=False)
+    """What stands before and after `{n}` in the key."""
+
+    def __post_init__(self) -> None:
+        before, index, after = self.key.partition("{n}")
+        object.__setattr__(self, "parts", (before, after) if index else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,37 +114,38 @@ def collect(rows: Iterable[Row[N]], subject: N) -> Attributes:
     found: Attributes = {}
     for row in rows:
         value = row.read(subject)
-        if value is None or value == "":
+        # Most values are plain text: the shortest way for them.
+        if type(value) is str and value and value.isascii():
+            found[row.key] = value
+        elif value is None or value == "":
             if row.level is Level.REQUIRED:
                 found[row.key] = UNKNOWN
-        elif "{n}" in row.key:
-            _spread(found, row.key, value)
-        else:
-            _keep(found, row.key, value)
+        elif row.parts is not None:
+            _spread(found, row.parts, value)
+        elif (kept := _kept(value)) is not None:
+            found[row.key] = kept
     return found
 
 
-def _spread(found: Attributes, key: str, values: object) -> None:
-    before, _, after = key.partition("{n}")
+def _spread(found: Attributes, parts: tuple[str, str], values: object) -> None:
+    before, after = parts
     for index, value in enumerate(values if isinstance(values, Sequence) else ()):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]  any list
-        _keep(found, f"{before}{index}{after}", value)
+        kept = _kept(value)
+        if kept is not None and kept != "":
+            found[f"{before}{index}{after}"] = kept
 
 
-def _keep(found: Attributes, key: str, value: object) -> None:
-    """Keep a value that OTLP can carry: well-formed text, 64-bit integers, finite numbers."""
+def _kept(value: object) -> AttributeValue | None:
+    """Return what OTLP can carry: well-formed text, 64-bit integers, finite numbers; None for anything else."""
     if isinstance(value, str):
-        if value:
-            found[key] = well_formed(value)
-    elif isinstance(value, bool):
-        found[key] = value
-    elif isinstance(value, int):
-        if -_INT64 <= value < _INT64:
-            found[key] = value
-    elif isinstance(value, float):
-        if math.isfinite(value):
-            found[key] = value
-    elif isinstance(value, tuple):
-        found[key] = tuple(well_formed(item) for item in value if isinstance(item, str))  # pyright: ignore[reportUnknownVariableType]  checked
+        return value if value.isascii() else well_formed(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if -_INT64 <= value < _INT64 else None
+    if isinstance(value, tuple):
+        return tuple(well_formed(item) for item in value if isinstance(item, str))  # pyright: ignore[reportUnknownVariableType]  checked
+    return None
 
 
 def nested(flat: Mapping[str, object]) -> dict[str, Any]:

@@ -5,12 +5,11 @@ Where the text asks for the query, its digest is sent: the raw query never leave
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from spanforge.conventions._table import Attributes, Level, Row, Section, Standard, collect
+from spanforge.conventions._table import Attributes, Level, Row, Section, Standard, collect, encode
 from spanforge.conventions.session import labelled
 from spanforge.conventions.spans import MAX_DOCUMENTS, Node, Role, Tables, read
 from spanforge.namespaces._payload import Payload
@@ -28,9 +27,9 @@ __all__ = [
     "AITF",
     "AITF_LATER",
     "attributes",
+    "attributes_and_later",
     "document",
-    "later_attributes",
-    "later_document",
+    "document_and_later",
     "retrieval_digest",
 ]
 
@@ -67,13 +66,11 @@ def _documents(node: Node[RetrievalResultPayload]) -> str | None:
         else {"id": chunk.chunk_id, "score": chunk.score}
         for chunk in islice(node.payload.chunks, MAX_DOCUMENTS)
     ]
-    return json.dumps(listed, separators=(",", ":"))
+    return encode(listed)
 
 
 def _filters(node: Node[Payload]) -> str | None:
-    return (
-        json.dumps(node.facts.filters, separators=(",", ":"), sort_keys=True) if node.facts.filters else None
-    )
+    return encode(node.facts.filters) if node.facts.filters else None
 
 
 def _scores(node: Node[RetrievalResultPayload]) -> list[float]:
@@ -265,15 +262,16 @@ _TABLES: Final[Tables] = {
     "rerank": RERANK,
     "evaluation": EVALUATE,
 }
-_LATER: Final[Tables] = {
-    "session": (*_unprefixed(PIPELINE), _QUERY_TEXT),
-    "query": (*_unprefixed(QUERY), _QUERY_TEXT),
-    "retrieval": (*_unprefixed(RETRIEVE), _QUERY_TEXT, *_SOURCE),
-    "rerank": _unprefixed(RERANK),
+_ONLY_LATER: Final[Tables] = {
+    "session": (_QUERY_TEXT,),
+    "query": (_QUERY_TEXT,),
+    "retrieval": (_QUERY_TEXT, *_SOURCE),
     "generation": _SYSTEM,
-    "evaluation": _unprefixed(EVALUATE),
 }
-_LATER_DOCUMENT: Final = _unprefixed(DOCUMENT)
+_LATER: Final[Tables] = {
+    role: (*_unprefixed(_TABLES.get(role, ())), *_ONLY_LATER.get(role, ()))
+    for role in dict.fromkeys((*_TABLES, *_ONLY_LATER))
+}
 
 
 def attributes(node: Node[Payload]) -> Attributes:
@@ -281,9 +279,9 @@ def attributes(node: Node[Payload]) -> Attributes:
     return read(_TABLES, node)
 
 
-def later_attributes(node: Node[Payload]) -> Attributes:
-    """Return the names that later AITF releases and the CoSAI table use, with the same values."""
-    return read(_LATER, node)
+def attributes_and_later(node: Node[Payload]) -> Attributes:
+    """Return them, and the same values under the names of later AITF releases and of the CoSAI table."""
+    return {**_both(read(_TABLES, node)), **read(_ONLY_LATER, node)}
 
 
 def document(chunk: RetrievedChunk) -> Attributes:
@@ -291,9 +289,15 @@ def document(chunk: RetrievedChunk) -> Attributes:
     return collect(DOCUMENT, chunk)
 
 
-def later_document(chunk: RetrievedChunk) -> Attributes:
+def document_and_later(chunk: RetrievedChunk) -> Attributes:
     """Return the attributes of one `rag.doc.retrieved` event under both names."""
-    return {**collect(DOCUMENT, chunk), **collect(_LATER_DOCUMENT, chunk)}
+    return _both(collect(DOCUMENT, chunk))
+
+
+def _both(found: Attributes) -> Attributes:
+    """Add the unprefixed names."""
+    later = {key.removeprefix("aitf."): value for key, value in found.items() if key not in _REPLACED}
+    return {**found, **later}
 
 
 _TITLES: Final[Mapping[Role, str]] = {
@@ -326,5 +330,5 @@ AITF_LATER: Final = Standard(
     name="AITF, later releases and CoSAI names",
     version="0.2",
     note="The same values under the names that later releases read; `later_names=False` leaves them out.",
-    sections=_sections(_LATER, _LATER_DOCUMENT),
+    sections=_sections(_LATER, _unprefixed(DOCUMENT)),
 )

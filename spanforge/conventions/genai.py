@@ -6,12 +6,11 @@ consumers take a span with one for an inference.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
-from spanforge.conventions._table import Attributes, Level, Row, Section, Standard, collect
+from spanforge.conventions._table import Attributes, Level, Row, Section, Standard, collect, encode
 from spanforge.conventions.session import Session
 from spanforge.conventions.spans import MAX_DOCUMENTS, Node, Tables, error_type, nodes, read
 from spanforge.namespaces._payload import Payload
@@ -34,10 +33,8 @@ _REQUIRED, _CONDITIONAL, _RECOMMENDED = Level.REQUIRED, Level.CONDITIONAL, Level
 
 
 def _documents(node: Node[RetrievalResultPayload]) -> str | None:
-    listed = [
-        {"id": chunk.chunk_id, "score": chunk.score} for chunk in islice(node.payload.chunks, MAX_DOCUMENTS)
-    ]
-    return json.dumps(listed, separators=(",", ":")) if listed else None
+    listed = [{"id": chunk.chunk_id, "score": chunk.score} for chunk in islice(node.payload.chunks, MAX_DOCUMENTS)]
+    return encode(listed) if listed else None
 
 
 def _seconds(milliseconds: float | None) -> float | None:

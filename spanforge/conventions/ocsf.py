@@ -127,9 +127,7 @@ DATASTORE: Final[tuple[_Retrieve, ...]] = (
     Row("database.name", _REQUIRED, lambda r: r.node.facts.database, "query.retriever_name"),
     Row("database.type_id", _REQUIRED, _constant(_VECTOR), "constant: vector database"),
     Row("database.type", _RECOMMENDED, _constant("Vector"), "constant"),
-    Row(
-        "database.embedding_model", _OPTIONAL, lambda r: r.node.facts.embedding_model, "query.embedding_model"
-    ),
+    Row("database.embedding_model", _OPTIONAL, lambda r: r.node.facts.embedding_model, "query.embedding_model"),
     Row("table.name", _RECOMMENDED, lambda r: r.node.facts.index, "query.namespace"),
     Row("query_info.uid", _RECOMMENDED, lambda r: r.node.event.event_id, "event_id"),
     Row("query_info.query_string", _REQUIRED, lambda r: r.digest, "retrieved.query_hash; never the text"),
@@ -183,9 +181,7 @@ RETRIEVAL: Final[tuple[_Retrieve, ...]] = (
 
 
 def _retrievals(session: Session) -> list[_Retrieval]:
-    found = [
-        cast("Node[RetrievalResultPayload]", node) for node in nodes(session) if node.role == "retrieval"
-    ]
+    found = [cast("Node[RetrievalResultPayload]", node) for node in nodes(session) if node.role == "retrieval"]
     return [_Retrieval(node, retrieval_digest(node)) for node in found]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from spanforge.conventions._table import Attributes, Level, Row, Section, Standard
+from spanforge.conventions._table import Attributes, Level, Row, Section, Standard, encode
 from spanforge.conventions.spans import MAX_DOCUMENTS, Node, Role, Tables, read
 from spanforge.namespaces._payload import Payload
 from spanforge.namespaces.retrieval import (
@@ -48,7 +47,7 @@ _KINDS: Final[dict[Role, str]] = {
 def _metadata(chunk: RetrievedChunk) -> str | None:
     known: dict[str, Any] = {"source": chunk.source, "content_hash": chunk.content_hash, "rank": chunk.rank}
     said = {**chunk.metadata, **{name: value for name, value in known.items() if value}}
-    return json.dumps(said, separators=(",", ":"), sort_keys=True) if said else None
+    return encode(said) if said else None
 
 
 def _ids(chunks: Chunks) -> list[str]:
@@ -112,9 +111,7 @@ LLM: Final[tuple[_Chat, ...]] = (
     Row("llm.provider", _OPTIONAL, lambda n: n.payload.provider, "generated.provider"),
     Row("llm.finish_reason", _OPTIONAL, lambda n: n.payload.finish_reason, "generated.finish_reason"),
     Row("llm.token_count.prompt", _OPTIONAL, lambda n: n.payload.prompt_tokens, "generated.prompt_tokens"),
-    Row(
-        "llm.token_count.completion", _OPTIONAL, lambda n: n.payload.output_tokens, "generated.output_tokens"
-    ),
+    Row("llm.token_count.completion", _OPTIONAL, lambda n: n.payload.output_tokens, "generated.output_tokens"),
     Row(
         "llm.token_count.total",
         _OPTIONAL,

@@ -181,8 +181,7 @@ def page(session: Session, record: Mapping[str, Any]) -> str:
     lines = [
         f"# RAG session {session.session_id}",
         "",
-        f"The pipeline {session.facts.pipeline or UNKNOWN} answered from {record['chunks_evaluated']} of "
-        f"{record['chunks_retrieved']} retrieved chunks.",
+        f"Answered from {record['chunks_evaluated']} of {record['chunks_retrieved']} retrieved chunks.",
         "",
         f"- Pipeline: {session.facts.pipeline or UNKNOWN}",
         f"- Retrieval: {record['retrieval_strategy']}, ranked by {record['ranking_method']}{reranked}",

@@ -92,7 +92,7 @@ class OtlpSink(BaseSink):
         self.name = f"otlp:{parse_endpoint(where or base or _DEFAULTS[chosen], 'endpoint').authority}"
         self._signals = _signals(signals)
         self._contributions = _contributions(later_names=later_names, documents=genai_documents)
-        self._document: Document = aitf.later_document if later_names else aitf.document
+        self._document: Document = aitf.document_and_later if later_names else aitf.document
         self._memory = SessionMemory()
         self._measured_until = _clock.wall_ns()
         self._side_reported = -_REPORT_EVERY_S
@@ -196,8 +196,7 @@ class OtlpSink(BaseSink):
 
 def _contributions(*, later_names: bool, documents: bool) -> tuple[Contribution, ...]:
     return (
-        aitf.attributes,
-        *((aitf.later_attributes,) if later_names else ()),
+        aitf.attributes_and_later if later_names else aitf.attributes,
         genai.attributes_with_documents if documents else genai.attributes,
         openinference.hiding(openinference_hidden()),
         own.attributes,

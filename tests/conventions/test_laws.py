@@ -12,8 +12,7 @@ from spanforge.conventions.spans import spans
 from spanforge.namespaces.event import Event
 
 ALL = (
-    aitf.attributes,
-    aitf.later_attributes,
+    aitf.attributes_and_later,
     genai.attributes_with_documents,
     openinference.attributes,
     own.attributes,
@@ -40,7 +39,7 @@ def check_attributes(attributes: dict[str, object]) -> None:
 @given(sessions())
 def test_every_span_of_any_session_can_be_sent(events: list[Event]):
     session = Session(events)
-    tree = spans(session, ALL, aitf.later_document)
+    tree = spans(session, ALL, aitf.document_and_later)
     assert len({(span.trace_id, span.span_id) for span in tree}) == len(tree)
     for span in tree:
         assert 0 <= span.start_ns <= span.end_ns < 2**63
@@ -59,7 +58,7 @@ def test_every_span_of_any_session_can_be_sent(events: list[Event]):
 @SLOW_TO_DRAW
 @given(sessions())
 def test_a_retrieval_names_no_provider_or_model_and_no_span_carries_the_query_text(events: list[Event]):
-    for span in spans(Session(events), ALL, aitf.later_document):
+    for span in spans(Session(events), ALL, aitf.document_and_later):
         assert "gen_ai.retrieval.query.text" not in span.attributes
         if span.attributes["openinference.span.kind"] == "RETRIEVER":
             assert "gen_ai.provider.name" not in span.attributes

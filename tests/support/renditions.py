@@ -65,7 +65,7 @@ def record(session: Session) -> Any:
 RENDITIONS: dict[str, Callable[[Session], Any]] = {
     "tree": tree,
     "aitf": attributes_of(aitf.attributes, document=aitf.document),
-    "aitf-later": attributes_of(aitf.later_attributes, document=aitf.later_document),
+    "aitf-later": attributes_of(aitf.attributes_and_later, document=aitf.document_and_later),
     "genai": attributes_of(genai.attributes_with_documents),
     "genai-evaluations": evaluation_results,
     "openinference": attributes_of(openinference.attributes),
