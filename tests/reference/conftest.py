@@ -29,11 +29,6 @@ class OpenEngine(Protocol):
     def __call__(self, dimensions: int, *, max_rows: int | None = None) -> Index: ...
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="session")
 def milvus_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("milvus") / "lite.db")
@@ -61,12 +56,22 @@ def open_engine(engine: str, tmp_path: Path, milvus_address: str) -> Iterator[Op
         index.close()
 
 
+# The engine for clusters keeps the index contract in every run, and carries the whole pipeline in the slow lane.
+PIPELINE_ENGINES = ("memory", "lancedb", pytest.param("milvus", marks=pytest.mark.slow))
+
+
 @pytest.fixture
 def pipeline(open_engine: OpenEngine) -> Iterator[Pipeline]:
     """An empty pipeline over each engine in turn, with the offline defaults."""
     opened = Pipeline(index=open_engine(256))
     yield opened
     opened.catalog.close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine" in metafunc.fixturenames:
+        whole = "pipeline" in metafunc.fixturenames
+        metafunc.parametrize("engine", PIPELINE_ENGINES if whole else ENGINES)
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ class ExtractiveAnswerer:
 def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
     """Return the chosen units in order of choice, and the share of the question's weight they cover.
 
-    Nothing is chosen where the kind of answer that the question wants is nowhere to be seen.
+    Nothing is chosen where the question needs a kind of answer that is nowhere to be seen.
     """
     want = wanted(question)
     asked = stems(question) - ({want.measure} if want else set())
@@ -87,10 +87,10 @@ def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
         return [], 0.0
     said = [_said(question, want, unit) for unit in units]
     still_open = rarity(asked, said)
-    if want is not None and want.required:
+    if want is not None and want.expected:
         still_open[_KIND] = sum(still_open.values()) / len(still_open)
     total = sum(still_open.values())
-    one_fact = want is not None and want.required and not _COMPOUND.search(question)
+    one_fact = want is not None and want.expected and not _COMPOUND.search(question)
     chosen: list[Unit] = []
     names: set[str] = set()
     above: set[str] = set()
@@ -112,14 +112,14 @@ def _choose(question: str, units: Sequence[Unit]) -> tuple[list[Unit], float]:
             still_open.pop(term, None)
         above |= units[best].context
         names |= units[best].names - asked
-    if _KIND in still_open:
+    if want is not None and want.required and _KIND in still_open:
         return [], 0.0
     missing = sum(value * (1.0 - HEADING_SHARE * (term in above)) for term, value in still_open.items())
     return chosen, 1.0 - missing / total
 
 
 def _said(question: str, want: Wanted | None, unit: Unit) -> frozenset[str]:
-    if want is not None and want.required and candidates(question, want, unit.text):
+    if want is not None and want.expected and candidates(question, want, unit.text):
         return unit.terms | {_KIND}
     return unit.terms
 

@@ -82,15 +82,17 @@ class Wanted:
     Attributes:
         kind: Kind of answer.
         pattern: Finds candidates.
-        required: Whether a sentence without a candidate cannot answer; "what" and "which" may ask for a
-            sentence.
+        expected: Whether a sentence with a candidate answers better than one without.
+        required: Whether only a sentence with a candidate answers: a height needs a number, but "when" may be
+            answered by "after the journey", and "who" by "visitors".
         measure: Stem of the question's word that the candidate stands for ("tall"), which no answer repeats.
         counted: What is counted ("how many planets"), as it may follow the number.
     """
 
     kind: Kind
     pattern: re.Pattern[str]
-    required: bool
+    expected: bool = True
+    required: bool = False
     measure: str = ""
     counted: re.Pattern[str] | None = None
 
@@ -98,8 +100,9 @@ class Wanted:
 def wanted(question: str) -> Wanted | None:
     """Return what kind of answer a question wants, None where only sentences will do."""
     lowered = " ".join(question.lower().split())
-    if _WHEN.match(lowered):
-        return Wanted("time", _TIME, required=True)
+    when = _WHEN.match(lowered)
+    if when:
+        return Wanted("time", _TIME, required=when[0] != "when")
     how = _HOW.match(lowered)
     if how:
         units = _MEASURES.get(how[1])
@@ -112,10 +115,10 @@ def wanted(question: str) -> Wanted | None:
             counted = re.compile(rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE)
         return Wanted("quantity", _QUANTITY, required=True, counted=counted)
     if _QUANTITY_NOUN.match(lowered):
-        return Wanted("quantity", _QUANTITY, required=False)
-    for pattern, kind, required in _ASKS_FOR_A_NAME:
+        return Wanted("quantity", _QUANTITY, expected=False)
+    for pattern, kind, expected in _ASKS_FOR_A_NAME:
         if pattern.match(lowered):
-            return Wanted(kind, _NAME, required=required)
+            return Wanted(kind, _NAME, expected=expected)
     return None
 
 

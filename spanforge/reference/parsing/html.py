@@ -8,7 +8,7 @@ from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section, bounded, decode
 
-_UNSEEN = "script, style, noscript, template, iframe, object, nav, header, footer, aside, form, [hidden]"
+_UNSEEN = "script, style, noscript, template, iframe, object, nav, footer, aside, form, [hidden]"
 
 
 def parse_html(content: bytes) -> ParsedDocument:
@@ -23,7 +23,9 @@ def parse_html(content: bytes) -> ParsedDocument:
     parser = load("selectolax.lexbor", "reference").LexborHTMLParser(page)
     title_node = parser.css_first("title")
     title = title_node.text(strip=True) if title_node is not None else ""
-    text = _main_text(page)
+    for node in parser.css(_UNSEEN):
+        node.decompose()
+    text = _main_text(parser.html or "")
     seen = _visible_text(parser)
     # The extractor is made for articles; on a page of another kind it may keep next to nothing.
     if text is None or len(text) < len(seen) // 4:
@@ -41,8 +43,6 @@ def _main_text(page: str) -> str | None:
 
 
 def _visible_text(parser: Untyped) -> str:
-    for node in parser.css(_UNSEEN):
-        node.decompose()
     body = parser.body
     if body is None:
         return ""

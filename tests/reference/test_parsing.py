@@ -1,0 +1,128 @@
+"""Every format read, with its structure; offsets that lead back to the text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanforge.reference import Document
+from spanforge.reference.chunking import Chunker, slices
+from spanforge.reference.failures import ParseError, UnsupportedFormat
+from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
+from spanforge.reference.parsing.base import SEPARATOR
+from spanforge.reference.tokens import EstimateCounter, default_counter
+from support.documents import HTML, WORDS, pdf, word
+
+
+def read(name: str, content: bytes) -> ParsedDocument:
+    return parse(Document(document_id="d", name=name, content=content))
+
+
+def whole(parsed: ParsedDocument) -> str:
+    return SEPARATOR.join(section.text for section in parsed.sections)
+
+
+def test_the_formats_are_those_promised() -> None:
+    assert {".pdf", ".docx", ".html", ".md", ".csv", ".tsv", ".jsonl", ".txt"} <= supported_suffixes()
+
+
+def test_pdf_pages_are_numbered() -> None:
+    parsed = read("a.pdf", pdf([WORDS, "", "Third page."]))
+    assert [(section.page, section.text.strip()) for section in parsed.sections] == [(1, WORDS), (3, "Third page.")]
+
+
+def test_word_keeps_headings_and_tables_in_their_order() -> None:
+    parsed = read("a.docx", word([WORDS], [["Lock", "Rise"], ["Upper", "3 m"]], heading="Locks"))
+    text = whole(parsed)
+    assert text.index("# Locks") < text.index(WORDS) < text.index("Lock: Upper; Rise: 3 m") < text.index("After the table.")
+
+
+def test_html_gives_what_a_reader_sees_and_no_script() -> None:
+    text = whole(read("a.html", HTML.encode()))
+    assert WORDS in " ".join(text.split())
+    for unseen in ("injected", "hidden words", "color: red", "Contact"):
+        assert unseen not in text
+
+
+def test_html_without_an_article_still_gives_its_text() -> None:
+    assert "Gate 3: closed" in whole(read("a.htm", b"<html><body><div>Gate 3: closed</div></body></html>"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b"lock,rise\nupper,3 m\n"),
+        ("a.csv", b"lock;rise\nupper;3 m\n"),
+        ("a.csv", b'\xef\xbb\xbflock,rise\r\nupper,"3 m"\r\n'),
+        ("a.tsv", b"lock\trise\nupper\t3 m\n"),
+        ("a.jsonl", b'{"lock": "upper", "rise": "3 m"}\n\n'),
+    ],
+)
+def test_a_row_names_its_columns(name: str, content: bytes) -> None:
+    assert whole(read(name, content)) == "lock: upper; rise: 3 m"
+
+
+def test_markdown_loses_its_front_matter_and_gives_its_title() -> None:
+    parsed = read("a.md", b"---\ntags: [x]\n---\n# Title here\n\nText.")
+    assert parsed.title == "Title here"
+    assert "tags" not in whole(parsed)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+def test_encodings(encoding: str) -> None:
+    assert "café naïve" in whole(read("a.txt", "Un café naïve.".encode(encoding)))
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "noname", "a.exe", ""])
+def test_unknown_formats(name: str) -> None:
+    with pytest.raises(UnsupportedFormat):
+        read(name, b"anything")
+
+
+def test_a_document_without_text_or_content() -> None:
+    with pytest.raises(ParseError):
+        parse(Document(document_id="d"))
+
+
+# --- chunks ---
+
+MARKDOWN = "# A\n\n" + "Alpha text here. " * 30 + "\n\n## B\n\n" + "Beta text here. " * 30
+
+
+@pytest.mark.parametrize("counter", [default_counter(), EstimateCounter()], ids=lambda counter: counter.name)
+@given(text=st.text(max_size=3000), size=st.integers(16, 200), overlap=st.integers(0, 15))
+def test_chunks_lead_back_to_their_text_within_the_size(counter, text: str, size: int, overlap: int) -> None:  # type: ignore[no-untyped-def]
+    parsed = ParsedDocument((Section(text), Section(text, "markdown", page=2)), "text/plain")
+    joined = SEPARATOR.join(section.text for section in parsed.sections)
+    chunks = Chunker(counter, size, overlap).cut(parsed, scope="s")
+    for chunk in chunks:
+        assert joined[chunk.start : chunk.end] == chunk.text
+        assert 0 < chunk.tokens <= size
+    assert len({chunk.chunk_id for chunk in chunks}) == len(chunks)
+    covered = "".join(c for i, c in enumerate(joined) if c.isalnum() and any(k.start <= i < k.end for k in chunks))
+    assert covered == "".join(c for c in joined if c.isalnum())
+
+
+def test_chunks_know_their_headings() -> None:
+    chunks = Chunker(default_counter(), 60, 0).cut(ParsedDocument((Section(MARKDOWN, "markdown"),), "m"), scope="s")
+    assert {chunk.heading for chunk in chunks} == {"A", "A > B"}
+
+
+def test_ids_are_stable_and_belong_to_their_document() -> None:
+    parsed = ParsedDocument((Section(MARKDOWN, "markdown"),), "m")
+    chunker = Chunker(default_counter(), 60, 0)
+    first, again, other = (
+        [chunk.chunk_id for chunk in chunker.cut(parsed, scope=scope)] for scope in ("a", "a", "b")
+    )
+    assert first == again
+    assert not set(first) & set(other)
+
+
+@given(st.text(alphabet="ab .\n", max_size=60_000), st.integers(0, 3))
+def test_slices_join_to_the_whole(text: str, repeats: int) -> None:
+    long = text * 8**repeats if len(text) * 8**repeats < 200_000 else text
+    parts = list(slices(long))
+    assert "".join(part for _, part in parts) == long
+    assert all(long[start : start + len(part)] == part for start, part in parts)
+    assert all(len(part) <= 16_384 for _, part in parts)
