@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 wall_ns = time.time_ns
 monotonic_ns = time.monotonic_ns
@@ -12,19 +13,18 @@ monotonic = time.monotonic
 _NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMAT = "%Y-%m-%dT%H:%M:%S"
-_latest: tuple[int, str] = (-1, "")
-"""The last whole second formatted: a burst of events shares it, and replacing one tuple is atomic."""
+
+
+@lru_cache(maxsize=64)
+def _second(second: int) -> str:
+    """A burst of events, and the ends of one session, share few seconds."""
+    return time.strftime(_FORMAT, time.gmtime(second))
 
 
 def timestamp(ns: int) -> str:
     """Format nanoseconds since the epoch as `YYYY-MM-DDThh:mm:ss.ffffffZ`."""
-    global _latest  # noqa: PLW0603  a one-entry cache; see its docstring
     second, rest = divmod(ns, _NS)
-    known, text = _latest
-    if known != second:
-        text = time.strftime(_FORMAT, time.gmtime(second))
-        _latest = (second, text)
-    return f"{text}.{rest // 1000:06d}Z"
+    return f"{_second(second)}.{rest // 1000:06d}Z"
 
 
 def parse_timestamp(text: str) -> int:
