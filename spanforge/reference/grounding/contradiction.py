@@ -21,6 +21,7 @@ from spanforge.reference.grounding.sentence import Sentence
 
 ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
 CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = ("negation", "opposite", "number", "unit", "date", "name", "roles")
+AMOUNT_CONFLICTS: Final = frozenset[ConflictKind]({"number", "unit", "date"})
 
 _NEAR: Final = 5
 """Tokens within which two words belong to the same statement."""

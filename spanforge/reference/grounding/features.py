@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from spanforge.reference.grounding.alignment import align
+from spanforge.reference.grounding.alignment import Alignment, align
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.contradiction import Conflict, conflicts
+from spanforge.reference.grounding.contradiction import AMOUNT_CONFLICTS, Conflict, conflicts
 from spanforge.reference.grounding.names import is_name
 from spanforge.reference.grounding.opposites import ALIKE
+from spanforge.reference.grounding.quantities import names_amount
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.weights import WordWeights
 
@@ -117,13 +118,21 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
         key=lambda rank: (alignments[rank].rank - _CONFLICT_COST * len(found[rank]), -rank),
     )
     evidence = alignments[best]
-    aligned = max(0.0, (evidence.recall - _ALIGNED_FROM) / (1 - _ALIGNED_FROM))
     for conflict in found[best]:
-        features[conflict.kind] = conflict.strength * aligned
+        agreement = _agreement(evidence, weights) if conflict.kind in AMOUNT_CONFLICTS else evidence.recall
+        features[conflict.kind] = conflict.strength * max(0.0, (agreement - _ALIGNED_FROM) / (1 - _ALIGNED_FROM))
     features["recall"] = max(recall_around(unit, contexts, alignment.number, weights) for alignment in alignments)
     features["phrase"] = float(any(not unit.phrases.isdisjoint(alignment.evidence.phrases) for alignment in alignments))
     features["negation_unmatched"] = float(_negation_unmatched(unit, contexts, alignments[0].number))
-    return Examined(features, evidence.number, tuple(found[best]) if aligned else ())
+    return Examined(features, evidence.number, tuple(conflict for conflict in found[best] if features[conflict.kind]))
+
+
+def _agreement(alignment: Alignment, weights: WordWeights) -> float:
+    """Return the recall of what is not in dispute: all but the amounts."""
+    kept = {alignment.claim.stems[index] for index in alignment.matched}
+    words = [word for word in alignment.claim.words if not names_amount(word)]
+    total = sum(weights(word) for word in words)
+    return sum(weights(word) for word in words if word in kept) / total if total else 0.0
 
 
 def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:

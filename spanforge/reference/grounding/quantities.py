@@ -136,6 +136,11 @@ def may_have_quantities(text: str, stems: frozenset[str]) -> bool:
     return bool(_DIGIT.search(text)) or not stems.isdisjoint(_HINTS) or "May" in text
 
 
+def names_amount(word: str) -> bool:
+    """Tell whether a stem is a number, or a word for a number, month or weekday."""
+    return word[:1].isdecimal() or word in _HINTS
+
+
 def quantities(sentence: str) -> tuple[Quantity, ...]:
     """Find the amounts, dates and times of one sentence.
 
