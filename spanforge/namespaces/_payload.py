@@ -14,6 +14,7 @@ from spanforge.exceptions import InvalidPayloadError
 
 NonEmpty = Annotated[str, Constraint(min_length=1)]
 Score = Annotated[float, Constraint(ge=0.0, le=1.0, allow_inf_nan=False)]
+Finite = Annotated[float, Constraint(allow_inf_nan=False)]
 Count = Annotated[int, Constraint(ge=0)]
 Milliseconds = Annotated[float, Constraint(ge=0.0, allow_inf_nan=False)]
 

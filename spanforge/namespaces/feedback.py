@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from spanforge.namespaces._payload import Count, NonEmpty, Payload, Score, payload
+from spanforge.namespaces._payload import Count, Finite, NonEmpty, Payload, Score, payload
 
 __all__ = ["FeedbackRating", "FeedbackSubmittedPayload", "FeedbackSummaryPayload"]
 
@@ -98,10 +98,10 @@ class FeedbackSummaryPayload(Payload):
     total_feedback: Count = 0
     thumbs_up_count: Count = 0
     thumbs_down_count: Count = 0
-    avg_rating: float | None = None
+    avg_rating: Finite | None = None
     helpful_rate: Score | None = None
     free_text_count: Count = 0
     counts: dict[str, int] = Field(default_factory=dict[str, int])
     common_issues: tuple[str, ...] = ()
-    avg_star_rating: float | None = None
-    avg_likert_score: float | None = None
+    avg_star_rating: Finite | None = None
+    avg_likert_score: Finite | None = None

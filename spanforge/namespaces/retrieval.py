@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from spanforge.namespaces._payload import Count, Milliseconds, NonEmpty, Payload, Score, payload
+from spanforge.namespaces._payload import Count, Finite, Milliseconds, NonEmpty, Payload, Score, payload
 
 __all__ = [
     "EscalationPayload",
@@ -50,7 +50,7 @@ class RetrievedChunk(Payload):
     score: Score = 0.0
     source: str = ""
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
-    raw_score: float | None = None
+    raw_score: Finite | None = None
     rank: int | None = Field(default=None, ge=1)
 
 
@@ -228,8 +228,8 @@ class EscalationPayload(Payload):
     rule: NonEmpty
     trigger: EscalationTrigger = "custom"
     level: int = Field(default=1, ge=1, le=3)
-    value: float | None = None
-    threshold: float | None = None
+    value: Finite | None = None
+    threshold: Finite | None = None
 
 
 @payload

@@ -6,9 +6,8 @@ Text is hashed here, in the caller's call, and goes no further.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from spanforge._hashing import is_digest
 from spanforge._text import PATHS, Cleaner, Note, as_float, is_dict, is_row, unwrapped, well_formed
@@ -38,8 +37,7 @@ _MAX_SOURCE: Final = 1_024
 _PAIR: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(NamedTuple):
     """One result, read.
 
     Attributes:
@@ -252,7 +250,8 @@ class _Reader:
         score_name = next((name for name in _SCORES if _get(hit, name) is not None), None)
         score = _get(hit, score_name) if score_name else None
         node = _get(hit, "node")
-        return (hit if node is None else node), score, score_name in _DISTANCES
+        # A plain value is the name of a node, in a graph, and not the document itself.
+        return (hit if node is None or _coerce.identifier(node) is not None else node), score, score_name in _DISTANCES
 
     def _content_hash(self, hit: Any) -> str:
         if digest := self._cleaner.digest(_get(hit, "content_hash")):

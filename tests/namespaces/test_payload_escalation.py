@@ -33,7 +33,14 @@ def test_what_is_absent_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rule", ""), ("trigger", "canary"), ("level", 0), ("level", 4), ("value", "canary")],
+    [
+        ("rule", ""),
+        ("trigger", "canary"),
+        ("level", 0),
+        ("level", 4),
+        ("value", float("nan")),
+        ("threshold", float("inf")),
+    ],
 )
 def test_an_invalid_value_is_named_and_not_repeated(field: str, value: object) -> None:
     with pytest.raises(InvalidPayloadError, match=rf"^EscalationPayload\.{field}: ") as caught:

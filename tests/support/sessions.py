@@ -124,7 +124,7 @@ def _escalated(session_id: str) -> st.SearchStrategy[EscalationPayload]:
         EscalationPayload,
         session_id=st.just(session_id),
         rule=MODELS,
-        value=st.one_of(st.none(), st.floats()),
+        value=st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
     )
 
 
