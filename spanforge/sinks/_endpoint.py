@@ -86,9 +86,7 @@ def parse_headers(value: str, setting: str) -> dict[str, str]:
         if not pair.strip():
             continue
         name, separator, raw = pair.partition("=")
-        headers[check_header(name.strip(), unquote(raw.strip()), setting) if separator else ""] = unquote(
-            raw.strip()
-        )
+        headers[check_header(name.strip(), unquote(raw.strip()), setting) if separator else ""] = unquote(raw.strip())
     if "" in headers:
         raise ConfigError(f"{setting}: write name=value, separated by commas")
     return headers

@@ -81,7 +81,7 @@ class GrpcTransport:
         # Raised here, outside the handler: a gRPC error holds what the receiver said.
         raise _refusal(code, wait)
 
-    def _open(self) -> Any:  # noqa: ANN401  grpc ships no types
+    def _open(self) -> Any:
         if self._channel is None:
             options = (("grpc.primary_user_agent", f"spanforge/{__version__}"),)
             target = self._endpoint.authority

@@ -112,9 +112,7 @@ class HttpTransport:
         # Raised here, outside the handler: an HTTP error holds parts of the answer.
         raise SinkWriteError(problem)
 
-    def _exchange(
-        self, endpoint: Endpoint, path: str, payload: bytes
-    ) -> tuple[http.client.HTTPResponse, bytes]:
+    def _exchange(self, endpoint: Endpoint, path: str, payload: bytes) -> tuple[http.client.HTTPResponse, bytes]:
         connection = self._connection(endpoint)
         connection.request("POST", path, payload, self._headers)
         response = connection.getresponse()

@@ -133,9 +133,7 @@ def logs_request(source: str, results: Iterable[EvaluationResult]) -> ExportLogs
         for result in results
     ]
     scoped = [ScopeLogs(scope=_SCOPE, log_records=records)]
-    return ExportLogsServiceRequest(
-        resource_logs=[ResourceLogs(resource=_resource(source), scope_logs=scoped)]
-    )
+    return ExportLogsServiceRequest(resource_logs=[ResourceLogs(resource=_resource(source), scope_logs=scoped)])
 
 
 def _metric(metric: Metric, start_ns: int, end_ns: int) -> pb.Metric:
@@ -154,9 +152,7 @@ def _metric(metric: Metric, start_ns: int, end_ns: int) -> pb.Metric:
             for point in metric.points
         ]
         histogram = pb.Histogram(data_points=points, aggregation_temporality=delta)
-        return pb.Metric(
-            name=metric.name, unit=metric.unit, description=metric.description, histogram=histogram
-        )
+        return pb.Metric(name=metric.name, unit=metric.unit, description=metric.description, histogram=histogram)
     numbers = [
         pb.NumberDataPoint(
             attributes=_attributes(dict(point.attributes)),
@@ -170,13 +166,9 @@ def _metric(metric: Metric, start_ns: int, end_ns: int) -> pb.Metric:
     return pb.Metric(name=metric.name, unit=metric.unit, description=metric.description, sum=total)
 
 
-def metrics_request(
-    source: str, metrics: Sequence[Metric], start_ns: int, end_ns: int
-) -> ExportMetricsServiceRequest:
+def metrics_request(source: str, metrics: Sequence[Metric], start_ns: int, end_ns: int) -> ExportMetricsServiceRequest:
     """Return the request that sends what was measured between two moments."""
-    scoped = [
-        pb.ScopeMetrics(scope=_SCOPE, metrics=[_metric(metric, start_ns, end_ns) for metric in metrics])
-    ]
+    scoped = [pb.ScopeMetrics(scope=_SCOPE, metrics=[_metric(metric, start_ns, end_ns) for metric in metrics])]
     return ExportMetricsServiceRequest(
         resource_metrics=[pb.ResourceMetrics(resource=_resource(source), scope_metrics=scoped)]
     )

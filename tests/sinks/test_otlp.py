@@ -95,9 +95,7 @@ def test_later_names_and_documents_are_switches(receiver: Received):
     assert "gen_ai.retrieval.documents" in retrieval
 
 
-def test_openinference_switches_are_read_from_the_environment(
-    receiver: Received, monkeypatch: pytest.MonkeyPatch
-):
+def test_openinference_switches_are_read_from_the_environment(receiver: Received, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENINFERENCE_HIDE_OUTPUTS", "true")
     monkeypatch.setenv("OPENINFERENCE_HIDE_INPUTS", "TRUE")
     sink = OtlpSink(f"http://{receiver.address}")
@@ -168,9 +166,7 @@ def test_metrics_have_standard_names_units_and_bounds(sink: OtlpSink, receiver: 
     duration = receiver.metrics["gen_ai.client.operation.duration"]
     assert duration.unit == "s"
     by_operation = {
-        next(
-            pair.value.string_value for pair in point.attributes if pair.key == "gen_ai.operation.name"
-        ): point
+        next(pair.value.string_value for pair in point.attributes if pair.key == "gen_ai.operation.name"): point
         for point in duration.histogram.data_points
     }
     assert set(by_operation) == {"embeddings", "retrieval", "chat"}
@@ -224,12 +220,8 @@ def test_retry_after_may_be_a_date_and_is_bounded():
     assert retry_after(None) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "retryable"), [(500, True), (503, True), (400, False), (401, False), (404, False)]
-)
-def test_other_refusals_say_whether_to_try_again(
-    sink: OtlpSink, receiver: Received, code: int, retryable: bool
-):
+@pytest.mark.parametrize(("code", "retryable"), [(500, True), (503, True), (400, False), (401, False), (404, False)])
+def test_other_refusals_say_whether_to_try_again(sink: OtlpSink, receiver: Received, code: int, retryable: bool):
     receiver.answers.append(status(code, b"what the receiver says is not repeated"))
     error = fails_with(sink)
     assert (error.reason, error.retryable) == (f"http_{code}", retryable)

@@ -59,9 +59,7 @@ def test_traces_logs_and_metrics_arrive_with_the_metadata(sink: OtlpSink, receiv
         (grpc.StatusCode.INVALID_ARGUMENT, False),
     ],
 )
-def test_refusals_say_whether_to_try_again(
-    sink: OtlpSink, receiver: Received, code: grpc.StatusCode, retryable: bool
-):
+def test_refusals_say_whether_to_try_again(sink: OtlpSink, receiver: Received, code: grpc.StatusCode, retryable: bool):
     receiver.answers.append(abort(code))
     error = fails_with(sink)
     assert (error.reason, error.retryable) == (f"grpc_{code.name.lower()}", retryable)
@@ -114,10 +112,7 @@ def test_the_authorities_must_be_readable(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         OtlpSink("https://localhost", protocol="grpc", certificate=str(tmp_path / "none"))
     (tmp_path / "ca").write_bytes(b"-----BEGIN CERTIFICATE-----")
-    assert (
-        OtlpSink("https://localhost", protocol="grpc", certificate=str(tmp_path / "ca")).name
-        == "otlp:localhost:443"
-    )
+    assert OtlpSink("https://localhost", protocol="grpc", certificate=str(tmp_path / "ca")).name == "otlp:localhost:443"
 
 
 def test_a_forked_child_makes_its_own_channel(sink: OtlpSink, receiver: Received):

@@ -193,9 +193,7 @@ def evaluation() -> list[Event]:
 
 def error() -> list[Event]:
     run = Recorder("golden-error", 4)
-    run.add(
-        12.5, query(run.session_id, pipeline_name=None, retriever_name="", namespace="", embedding_model="")
-    )
+    run.add(12.5, query(run.session_id, pipeline_name=None, retriever_name="", namespace="", embedding_model=""))
     run.add(45, retrieved(run.session_id, chunks=(), total_found=0))
     run.add(
         900,
