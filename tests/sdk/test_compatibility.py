@@ -1,0 +1,93 @@
+"""Code written for the earlier package keeps working: names, signatures, positions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import pytest
+
+import spanforge
+from spanforge.namespaces.retrieval import RAGSessionPayload
+from spanforge.sdk import RAGStatusInfo, SFClientConfig, SFRAGClient, configure, sf_feedback, sf_rag
+from spanforge.sdk._base import SFServiceClient
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+SIGNATURES = {
+    "trace_query": (["query"], {
+        "session_id": None, "top_k": 5, "retriever_name": "", "embedding_model": "", "namespace": "", "latency_ms": 0.0,
+        "filters": None,
+    }),
+    "trace_retrieval": (["session_id", "chunks"], {
+        "total_found": None, "latency_ms": 0.0, "query_hash": "", "status": "ok", "error_message": None,
+    }),
+    "trace_generation": (["session_id", "model"], {
+        "span_name": "rag-generation", "chunk_ids_used": None, "context_tokens": 0, "prompt_tokens": 0,
+        "output_tokens": 0, "latency_ms": 0.0, "status": "ok", "grounding_score": None, "error_message": None,
+    }),
+    "end_session": (["session_id"], {}),
+    "get_session": (["session_id"], {}),
+    "get_status": ([], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_calls_take_what_they_took(name: str) -> None:
+    positional, keywords = SIGNATURES[name]
+    parameters = dict(inspect.signature(getattr(sf_rag, name)).parameters)
+    assert list(parameters)[: len(positional)] == positional
+    for keyword, default in keywords.items():
+        assert parameters[keyword].kind is KEYWORD
+        assert parameters[keyword].default == default
+
+
+def test_the_calls_of_a_run_by_position(client: SFRAGClient) -> None:
+    session_id = client.trace_query("q")
+    client.trace_retrieval(session_id, [])
+    client.trace_generation(session_id, "m")
+    assert isinstance(client.get_session(session_id), RAGSessionPayload)
+    assert isinstance(client.end_session(session_id), RAGSessionPayload)
+    assert isinstance(client.get_status(), RAGStatusInfo)
+    assert isinstance(client, SFServiceClient)
+
+
+@pytest.mark.parametrize("name", ["sf_pii", "sf_observe", "sf_audit"])
+def test_what_is_gone_says_so_in_one_sentence(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"^{name} was part of spanforge 1.x and is not part of spanforge 2"):
+        exec(f"from spanforge.sdk import {name}")  # noqa: S102  the words of a real import statement are what is tried
+
+
+def test_a_name_that_never_was_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = spanforge.sdk.no_such_name  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = spanforge.no_such_name
+
+
+def test_the_door_leads_to_the_one_client() -> None:
+    assert spanforge.sf_rag is sf_rag
+    assert spanforge.sf_feedback is sf_feedback
+    assert spanforge.configure is configure
+    assert spanforge.read_events
+    configure(sinks="memory", delivery="sync", sandbox=True)
+    try:
+        sf_rag.end_session(sf_rag.trace_query("q"))
+        assert spanforge.flush(1) == 0
+        assert spanforge.get_status().sinks["memory"].delivered == 2
+        assert spanforge.shutdown(1) == 0
+    finally:
+        configure(SFClientConfig(), sandbox=True)
+
+
+def test_before_the_first_call_there_is_nothing_to_wait_for() -> None:
+    client = SFRAGClient(SFClientConfig())
+    assert client.flush() == client.shutdown() == 0
+
+
+async def test_nor_is_there_for_aflush() -> None:
+    assert await SFRAGClient(SFClientConfig()).aflush() == 0
+
+
+@pytest.mark.parametrize("make", [lambda: SFRAGClient().session("q"), sf_rag.bind])
+def test_scopes_show_nothing_of_what_they_hold(make: Callable[[], object]) -> None:
+    assert " at 0x" in repr(make())
