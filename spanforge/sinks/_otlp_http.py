@@ -98,15 +98,15 @@ class HttpTransport:
         endpoint, path = self._urls[signal]
         payload = gzip.compress(body, 1) if self._compress else body
         kept = endpoint in self._connections
-        problem = ""
-        for last in (not kept, True):
+        while True:
             try:
                 response, answer = self._exchange(endpoint, path, payload)
             except (OSError, http.client.HTTPException) as error:
                 problem = type(error).__name__
                 self.close()
-                if last or not isinstance(error, _STALE):
+                if not kept or not isinstance(error, _STALE):
                     break
+                kept = False
             else:
                 return self._judge(response, answer)
         # Raised here, outside the handler: an HTTP error holds parts of the answer.

@@ -168,7 +168,7 @@ class KafkaSink(BaseSink):
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
                 if reason.fatal():
-                    self._abandon()
+                    self._abandon(producer)
                     return reason.name()
                 self._failed += 1
                 return ""
@@ -179,12 +179,11 @@ class KafkaSink(BaseSink):
                 self._pending += 1
                 return ""
 
-    def _abandon(self) -> None:
+    def _abandon(self, producer: Producer) -> None:
         """Give up a producer that can go on no more; the next write makes one."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.purge()
-            producer.flush(0)
+        self._producer = None
+        producer.purge()
+        producer.flush(0)
         self._failed += self._pending
         self._pending = 0
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.golden import QUERY_HASH, VARIANTS
+from support.golden import QUERY_HASH, VARIANTS, Recorder, retrieved
 from support.ocsf_schema import errors
 from support.sessions import sessions
 
@@ -62,3 +62,12 @@ def test_the_class_as_aitf_numbers_it_derives_category_and_type_from_the_number(
 def test_a_session_without_a_retrieval_has_nothing_to_say():
     assert datastore_events(Session(VARIANTS["orphan"]())) == []
     assert datastore_events(Session([])) == []
+
+
+def test_a_retrieval_nobody_gave_a_digest_for_has_no_fingerprint():
+    run = Recorder("s")
+    run.add(1, retrieved("s", query_hash=""))
+    (event,) = datastore_events(Session(run.events))
+    assert "observables" not in event
+    assert event["query_info"]["query_string"] == "unknown"
+    assert errors(event) == []

@@ -135,3 +135,13 @@ def test_no_event_is_lost_or_doubled_whatever_happens(steps: list[tuple], max_ev
     while batch := gather.take(1e9, everything=True):
         taken += batch
     assert Counter(e.event_id for e in taken) == Counter(given_ids)
+
+
+def test_it_remembers_the_sessions_that_ended_last():
+    gather = Gather()
+    for number in range(1_001):
+        gather.add([event(f"s{number}"), event(f"s{number}", "session")], now=0.0)
+    while gather.take(0.0):
+        continue
+    gather.add([event("s0"), late := event("s1000")], now=1.0)
+    assert gather.take(1.0) == [late]

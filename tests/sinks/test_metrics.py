@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from importlib import import_module
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -9,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.golden import QUERY_HASH, VARIANTS
 
 from spanforge.delivery.ledger import SinkLedger
+from spanforge.exceptions import MissingExtraError
 from spanforge.integrations.prometheus import SpanforgeCollector
 from spanforge.sdk import sf_rag
 from spanforge.sdk.metrics import families, metrics_text
@@ -114,3 +117,10 @@ def test_a_child_begins_at_zero(metrics: MetricsSink):
 def test_every_name_is_one_prometheus_takes(metrics: MetricsSink, status: RAGStatusInfo):
     for family in families(status, metrics):
         assert re.fullmatch(r"spanforge_[a-z_]+", family.name)
+
+
+def test_the_collector_without_the_extra_says_which(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "spanforge.integrations.prometheus")
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'spanforge\[prometheus\]'"):
+        import_module("spanforge.integrations.prometheus")

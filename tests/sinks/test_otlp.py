@@ -386,3 +386,25 @@ def test_after_a_fork_the_childs_sink_makes_its_own_connection(sink: OtlpSink, r
     sink.after_fork()
     assert sink.write(VARIANTS["orphan"]()) is None
     assert len(receiver.spans) == 2
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(sink: OtlpSink, receiver: Received):
+    receiver.answers.append(status(200, b"x" * (2 << 20)))
+    assert sink.write(VARIANTS["orphan"]()) is None
+    assert sink.write(VARIANTS["orphan"]()) is None
+
+
+def test_a_source_without_a_version_is_a_service_without_one(sink: OtlpSink, receiver: Received):
+    (event,) = VARIANTS["orphan"]()
+    sink.write([Event(**{**event.to_dict(), "source": "bare"})])
+    (resource,) = receiver.of(ExportTraceServiceRequest)[0].resource_spans
+    said = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+    assert said["service.name"] == "bare"
+    assert "service.version" not in said
+
+
+def test_a_session_that_measured_nothing_sends_no_metrics(sink: OtlpSink, receiver: Received):
+    run = Recorder("s")
+    run.add(1, query("s", embedding_model=""))
+    sink.write(run.events)
+    assert receiver.metrics == {}

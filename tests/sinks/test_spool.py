@@ -18,6 +18,7 @@ from support.otlp_receiver import http_receiver
 from spanforge import _clock
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
+from spanforge.sinks._spool_files import adopt, begin
 from spanforge.sinks.base import BaseSink, Receipt
 from spanforge.sinks.otlp import OtlpSink
 from spanforge.sinks.spool import Spool
@@ -352,3 +353,47 @@ def test_every_event_is_settled_once_whatever_the_receiver_says(tmp_path_factory
     assert settled.total() == given_count
     assert len(receiver.got) >= settled["delivered"]
     spool.close()
+
+
+def test_a_short_write_leaves_no_torn_line_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first, second = events(2)
+    segment = begin(tmp_path)
+    whole = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: whole(fd, data[: len(first.encode()) + 10]))
+    assert segment.append([first.encode(), second.encode()]) == 1
+    monkeypatch.undo()
+    assert segment.append([second.encode()]) == 1
+    assert segment.path.read_bytes().splitlines() == [first.encode(), second.encode()]
+    segment.close()
+
+
+def test_only_so_much_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    segment = begin(tmp_path)
+    segment.append([event.encode() for event in events(3)])
+    found, ends = segment.peek(2)
+    assert ids(found) == ids(events(2))
+    segment.settle(2, ends[-1])
+    monkeypatch.setattr("spanforge.sinks._spool_files._READ_BYTES", 10)
+    assert segment.peek(2) == ([], [])
+    segment.close()
+
+
+def test_a_segment_that_is_gone_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert adopt(tmp_path / "gone.spool.jsonl") is None
+    path = tmp_path / "a.spool.jsonl"
+    path.touch()
+
+    def drained_meanwhile(_fd: int) -> None:
+        path.unlink()
+
+    monkeypatch.setattr("spanforge.sinks._spool_files.lock", drained_meanwhile)
+    assert adopt(path) is None
+
+
+def test_a_damaged_line_between_whole_ones_is_passed_over(tmp_path: Path):
+    first, second = events(2)
+    path = tmp_path / "00000000000000000001-1-abc.spool.jsonl"
+    path.write_bytes(first.encode() + b"\n{damaged\n" + second.encode() + b"\n")
+    receiver = Receiver()
+    assert Spool(receiver, tmp_path, max_age_s=float("inf")).idle() is None
+    assert receiver.got == ids([first, second])
