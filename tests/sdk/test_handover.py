@@ -1,0 +1,82 @@
+"""One runtime after another: a caller that still holds the old one, a forked child, the end of the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from spanforge.sdk import SFRAGClient
+from spanforge.sinks.memory import MemorySink
+
+Connect = Callable[..., SFRAGClient]
+
+
+def test_a_call_that_was_under_way_when_settings_changed_goes_to_the_new_ones(
+    client: SFRAGClient, sink: MemorySink
+) -> None:
+    session_id = client.trace_query("q")
+    old, after = client.cell.get(), MemorySink()
+    client.configure(sinks=after, delivery="sync")
+    old.query(session_id, {"query_hash": "h"}, 100)
+    old.stage("llm.rag.generated", session_id, {"status": "ok"}, 100)
+    old.outside("llm.feedback.submitted", session_id, {})
+    assert old.join("other") == "other"
+    old.end_overdue()
+    old.end_all("process_exit")
+    summary = old.end(session_id)
+    assert summary is not None
+    assert (summary.total_queries, summary.generation_count) == (2, 1)
+    assert [event.event_type.rpartition(".")[2] for event in after.events] == [
+        "query", "generated", "submitted", "session",
+    ]  # fmt: skip
+    assert len(sink.events) == 1
+    assert client.get_status().total_queries == 2
+
+
+def test_a_forked_child_begins_anew_and_tells_its_sinks(
+    client: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = client.trace_query("q")
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert client.flush() == client.shutdown() == 0  # nothing was emitted in this process
+    client.cell.after_fork()
+    assert sink.events == []
+    status = client.get_status()
+    assert (status.active_sessions, status.total_queries, status.sinks["memory"].accepted) == (0, 0, 0)
+    client.trace_generation(session_id, "m")
+    assert client.get_status().orphans == 1
+
+
+def test_a_client_that_was_never_used_has_nothing_to_do_at_a_fork_or_the_end() -> None:
+    from spanforge.sdk import SFClientConfig
+
+    unused = SFRAGClient(SFClientConfig())
+    unused.cell.after_fork()
+    unused.cell.at_exit()
+    assert unused.cell.current() is None
+
+
+def test_at_the_end_open_sessions_end_and_what_comes_later_is_delivered_in_line(
+    connect: Connect, sink: MemorySink
+) -> None:
+    client = connect(sink, delivery="thread")
+    client.trace_query("q")
+    client.cell.at_exit()
+    assert sink.of_type("llm.rag.session")[0]["end_reason"] == "process_exit"
+    client.trace_query("late")
+    assert sink.events[-1].event_type == "llm.rag.query"
+    client.shutdown()
+    client.cell.at_exit()
+    assert len(sink.events) == 4
+
+
+def test_defaults_of_the_settings_say_for_whom_and_bind_goes_before(connect: Connect, sink: MemorySink) -> None:
+    client = connect(sink, org_id="acme", team_id="core", project_id="p")
+    client.trace_query("q", session_id="s")
+    with client.bind(team_id="search", colour="red"):
+        client.trace_query("q", session_id="s")
+    plain, bound = sink.events
+    assert (plain.org_id, plain.team_id, plain.tags) == ("acme", "core", {"project_id": "p"})
+    assert (bound.org_id, bound.team_id, bound.tags) == ("acme", "search", {"project_id": "p", "colour": "red"})

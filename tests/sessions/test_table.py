@@ -1,0 +1,99 @@
+"""The open sessions: which is next to end, and what is remembered of those that did."""
+
+from __future__ import annotations
+
+import pytest
+
+from spanforge import _clock
+from spanforge.namespaces.event import Binding
+from spanforge.sessions.aggregate import SessionAggregate, Totals, microseconds
+from spanforge.sessions.sampling import always_kept, is_sampled
+from spanforge.sessions.table import SessionTable
+
+
+@pytest.fixture
+def table() -> SessionTable:
+    return SessionTable(max_open=2, retained=1, idle_s=60.0, id_cap=10)
+
+
+def test_an_empty_table_owes_nothing(table: SessionTable) -> None:
+    assert table.overdue() is None
+    assert table.any_open() is None
+    assert table.find("a") is table.peek("a") is table.end("a") is table.ended("a") is None
+    assert not table.was_kept("a")
+    assert len(table) == 0
+
+
+def test_the_least_recently_used_makes_room(table: SessionTable) -> None:
+    for name in "abc":
+        table.open(name, Binding())
+    table.find("a")
+    assert table.overdue() == ("b", "evicted")
+    table.end("b")
+    assert table.overdue() is None
+    assert table.any_open() == "c"
+
+
+def test_idle_time_counts_from_the_last_use(table: SessionTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.open("a", Binding())
+    later = _clock.monotonic_ns() + 61_000_000_000
+    monkeypatch.setattr(_clock, "monotonic_ns", lambda: later)
+    assert table.overdue() == ("a", "idle_timeout")
+    table.find("a")
+    assert table.overdue() is None
+
+
+def test_a_bounded_number_of_summaries_is_remembered(table: SessionTable) -> None:
+    for name in "ab":
+        table.open(name, Binding()).finish("ended")
+        table.end(name)
+    assert table.ended("a") is None
+    assert (summary := table.ended("b")) is not None
+    assert summary.end_reason == "ended"
+
+
+def test_a_session_that_goes_on_keeps_its_sums(table: SessionTable) -> None:
+    first = table.open("a", Binding())
+    first.finish("ended")
+    table.end("a")
+    assert table.open("a", Binding()) is first
+    assert first.final is None
+
+
+def test_half_a_microsecond_rounds_up() -> None:
+    assert [microseconds(value) for value in (0.0, 0.0004, 0.0005, 1.0)] == [0, 0, 1, 1000]
+
+
+def test_events_of_other_kinds_add_nothing() -> None:
+    totals = Totals()
+    totals.add("llm.rag.escalated", {"status": "error"}, 1)
+    assert totals.summary("s") == Totals().summary("s")
+    assert SessionAggregate.empty() != totals
+
+
+@pytest.mark.parametrize(("rate", "share"), [(0.0, 0), (1.0, 1000)])
+def test_a_rate_of_none_or_all_is_exact(rate: float, share: int) -> None:
+    assert sum(is_sampled(str(number), rate) for number in range(1000)) == share
+
+
+def test_a_rate_is_about_its_share_and_grows_without_letting_go() -> None:
+    few = {number for number in range(2000) if is_sampled(str(number), 0.25)}
+    more = {number for number in range(2000) if is_sampled(str(number), 0.5)}
+    assert few < more
+    assert len(few) == pytest.approx(500, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "kept"),
+    [
+        ("llm.rag.generated", {"status": "error"}, True),
+        ("llm.rag.retrieved", {"status": "timeout"}, True),
+        ("llm.rag.retrieved", {"status": "partial"}, False),
+        ("llm.rag.generated", {"grounding_score": 0.49}, True),
+        ("llm.rag.generated", {"grounding_score": 0.5}, False),
+        ("llm.rag.escalated", {}, True),
+        ("llm.rag.query", {}, False),
+    ],
+)
+def test_what_is_reason_enough_to_keep_a_session(kind: str, payload: dict[str, object], kept: bool) -> None:
+    assert always_kept(kind, payload, 0.5) is kept
