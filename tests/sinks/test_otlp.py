@@ -14,9 +14,12 @@ from support.certificates import authority
 from support.golden import VARIANTS, Recorder, generated, query, retrieved
 from support.otlp_receiver import Received, half_an_answer, hang, hang_up, http_receiver, status
 
+from spanforge.conventions.session import Session
+from spanforge.conventions.spans import spans
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks._otlp_http import retry_after
+from spanforge.sinks._otlp_proto import trace_request
 from spanforge.sinks.base import Receipt
 from spanforge.sinks.otlp import OtlpSink
 
@@ -408,3 +411,19 @@ def test_a_session_that_measured_nothing_sends_no_metrics(sink: OtlpSink, receiv
     run.add(1, query("s", embedding_model=""))
     sink.write(run.events)
     assert receiver.metrics == {}
+
+
+def test_logs_may_be_wanted_without_metrics(receiver: Received):
+    sink = OtlpSink(f"http://{receiver.address}", signals=("logs",))
+    sink.write(VARIANTS["evaluation"]())
+    sink.close()
+    assert receiver.logs
+    assert receiver.metrics == {}
+
+
+def test_every_kind_of_attribute_has_its_form():
+    forms = {"s": "text", "b": True, "i": 7, "f": 0.5, "t": ("a", "b")}
+    span = spans(Session(VARIANTS["orphan"]()), (lambda _: forms,))[0]
+    (sent,) = trace_request({"s": [span]}).resource_spans[0].scope_spans[0].spans
+    kinds = {pair.key: pair.value.WhichOneof("value") for pair in sent.attributes}
+    assert list(kinds.values()) == ["string_value", "bool_value", "int_value", "double_value", "array_value"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import grpc
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -9,7 +11,7 @@ from google.rpc.status_pb2 import Status
 from support.golden import VARIANTS
 from support.otlp_receiver import Received, grpc_receiver
 
-from spanforge.exceptions import ConfigError, SinkWriteError
+from spanforge.exceptions import ConfigError, MissingExtraError, SinkWriteError
 from spanforge.sinks.otlp import OtlpSink
 
 
@@ -121,3 +123,10 @@ def test_a_forked_child_makes_its_own_channel(sink: OtlpSink, receiver: Received
     sink.after_fork()
     assert sink.write(VARIANTS["orphan"]()) is None
     assert len(receiver.spans) == 2
+
+
+def test_without_grpc_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "spanforge.sinks._otlp_grpc")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'spanforge\[otel\]'"):
+        OtlpSink("http://localhost", protocol="grpc")

@@ -214,6 +214,16 @@ def test_reading_says_what_is_missing(tmp_path: Path):
         read_record(existing(tmp_path / "out.tez"))
 
 
+def test_a_source_may_be_called_by_anything_its_item_says():
+    items = [
+        {"id": "a", "file": "context/a.md", "source": "wiki", "title": "The A", "external_uri": "https://a"},
+        {"id": "b", "file": None},
+    ]
+    ids = tez.source_ids(items)
+    assert {ids[name] for name in ("a", "context/a.md", "a.md", "wiki", "The A", "https://a")} == {"a"}
+    assert ids["b"] == "b"
+
+
 @given(st.text(min_size=1, max_size=200))
 def test_every_source_has_an_id_of_the_protocols_form_and_its_own(source: str):
     made = tez.item_id(source)
