@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
-from support.otlp_receiver import Received, half_an_answer, hang, hang_up, http_receiver, status
+from support.otlp_receiver import (
+    Received,
+    grpc_receiver,
+    half_an_answer,
+    hang,
+    hang_up,
+    http_receiver,
+    status,
+)
 
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.sdk import SFClientConfig, SFRAGClient
@@ -130,3 +142,17 @@ def spooled(client: SFRAGClient, tmp_path, monkeypatch: pytest.MonkeyPatch):
         configure(client, Spool(OtlpSink(f"http://{received.address}", signals=()), tmp_path))
         yield received
         client.shutdown()
+
+
+@pytest.mark.parametrize(("protocol", "receiver"), [("http/protobuf", http_receiver), ("grpc", grpc_receiver)])
+def test_parent_and_child_of_a_fork_both_deliver(protocol: str, receiver):
+    tests = Path(__file__).parents[1]
+    path = os.pathsep.join([str(tests), str(tests.parent)])
+    with receiver() as received:
+        command = [sys.executable, str(tests / "support" / "otlp_fork.py"), f"http://{received.address}", protocol]
+        subprocess.run(command, check=True, timeout=60, env={**os.environ, "PYTHONPATH": path})
+        sessions = {
+            pair.value.string_value for s in received.spans for pair in s.attributes if pair.key == "session.id"
+        }
+    assert sessions == {"parent", "parent-after", "child"}
+    assert len(received.distinct_spans) == 9
