@@ -282,3 +282,27 @@ def test_a_span_that_cannot_be_read_is_none(
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.trace", SimpleNamespace())
     strict.trace_query("q", session_id="s")
     assert sink.events[0].session_id == "s"
+
+
+# -- when what is inside a call fails -------------------------------------------------------------------------------
+
+
+def test_a_call_that_fails_inside_is_counted_and_its_scope_goes_on(
+    client: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise OSError
+
+    runtime = client.cell.get()
+    with monkeypatch.context() as broken:
+        broken.setattr("spanforge.sdk.rag.ChunkCollector.add", fail)
+        broken.setattr("spanforge.sdk.rag.coerce.query_text", fail)
+        broken.setattr(runtime.dispatcher, "flush", fail)
+        broken.setattr(runtime.dispatcher, "close", fail)
+        with client.session("q") as session, session.retrieval() as retrieval:
+            retrieval.record([{"chunk_id": "a"}])
+        assert client.flush() == client.shutdown() == 0
+    assert [event.event_type for event in sink.events] == ["llm.rag.query", "llm.rag.session"]
+    assert client.get_status().replaced == {
+        f"{name}_failed:OSError": 1 for name in ("_digest", "_read", "trace_retrieval", "flush", "shutdown")
+    }

@@ -1,0 +1,152 @@
+"""Values of metadata and filters, each by its documented rule; and single values that stand for several."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from spanforge.sdk import SFRAGClient
+from spanforge.sinks.memory import MemorySink
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class OwnZone(tzinfo):
+    """A zone whose methods are an application's own."""
+
+
+def kept(client: SFRAGClient, value: Any) -> Any:
+    client.trace_query("q", filters={"key": value})
+    (sink,) = client.cell.get().dispatcher.sinks
+    assert isinstance(sink, MemorySink)
+    return sink.events[-1].payload["filters"]["key"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (3, 3),
+        (0.5, 0.5),
+        (2**70, float(2**70)),
+        (Decimal("1.5"), 1.5),
+        (Level.HIGH, 3),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.True_, True),
+        (np.array([1]), "type:ndarray"),
+        (UUID(int=1), str(UUID(int=1))),
+        (timedelta(seconds=1.5), 1.5),
+        (date(2026, 1, 2), "2026-01-02"),
+        (time(3, 4), "03:04:00"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
+        (datetime(2026, 1, 2, tzinfo=ZoneInfo("UTC")), "2026-01-02T00:00:00+00:00"),
+        ([1, (2, {3})], [1, [2, [3]]]),
+        ({3, 1, 2}, [1, 2, 3]),
+        (deque([1]), [1]),
+        ({"inner": {"x": 1}}, {"inner": {"x": 1}}),
+        ({None: 1, 2: 2, (1,): 3, 2**70: 4}, {"None": 1, "2": 2, "key:tuple": 3, "int": 4}),
+    ],
+)
+def test_a_value_is_kept_as_json_can_say_it(value: Any, expected: Any, client: SFRAGClient) -> None:
+    assert kept(client, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "start"),
+    [
+        ("text", "str:sha256:"),
+        (b"text", "bytes:sha256:"),
+        (bytearray(b"text"), "bytes:sha256:"),
+        (PurePosixPath("a/b"), "path:sha256:"),
+    ],
+)
+def test_text_is_kept_as_its_type_and_digest(value: Any, start: str, client: SFRAGClient) -> None:
+    assert kept(client, value).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "reason"),
+    [
+        (object(), "type:object", "unknown_type"),
+        (datetime(2026, 1, 2, tzinfo=OwnZone()), "type:datetime", "unknown_type"),
+        (float("nan"), None, "not_finite"),
+        (Decimal("sNaN"), None, "not_finite"),
+        ([0] * 2_000, [0] * 999, "too_many_values"),
+    ],
+)
+def test_what_cannot_be_kept_is_replaced_and_counted(
+    value: Any, expected: Any, reason: str, client: SFRAGClient
+) -> None:
+    assert kept(client, value) == expected
+    assert client.get_status().replaced[reason] >= 1
+
+
+def test_there_are_limits_to_depth_size_and_circles(client: SFRAGClient) -> None:
+    ring: dict[str, Any] = {}
+    ring["ring"] = ring
+    assert kept(client, ring) == {"ring": "type:dict"}
+    deep: Any = 0
+    for _ in range(20):
+        deep = [deep]
+    kept(client, deep)
+    client.trace_query("q", filters=dict.fromkeys(map(str, range(2_000)), 0))
+    client.trace_query("q", filters=[("no", "mapping")])  # type: ignore[arg-type]
+    assert set(client.get_status().replaced) == {"cycle", "nested_too_deep", "too_many_values", "not_a_mapping"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "reason"),
+    [
+        (timedelta(milliseconds=1.5), 1.5, None),
+        (Decimal(2), 2.0, None),
+        (None, 0.0, None),
+        (-1, 0.0, "latency_ms"),
+        (1e300, 1e12, "latency_ms_too_long"),
+        (0.0004, 0.0, None),
+    ],
+)
+def test_a_time_is_a_whole_number_of_microseconds(
+    given: Any, expected: float, reason: str | None, client: SFRAGClient, sink: MemorySink
+) -> None:
+    client.trace_query("q", latency_ms=given)
+    assert sink.events[0].payload["latency_ms"] == expected
+    assert set(client.get_status().replaced) == ({reason} if reason else set())
+
+
+def test_names_and_ids_of_other_types_are_written_out(client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_query("q", session_id=UUID(int=2), retriever_name=Level.HIGH, namespace=0.5, pipeline_name="x" * 300)  # type: ignore[arg-type]
+    payload = sink.events[0].payload
+    assert payload["session_id"] == str(UUID(int=2))
+    assert (payload["retriever_name"], payload["namespace"], payload["pipeline_name"]) == ("3", "0.5", "x" * 256)
+    assert client.get_status().replaced == {"pipeline_name_too_long": 1}
+
+
+def test_more_used_chunks_than_are_kept_are_cut(client: SFRAGClient, sink: MemorySink) -> None:
+    client.configure(sinks=sink, delivery="sync", max_chunk_ids=2)
+    client.trace_generation("s", "m", chunk_ids_used=["a", None, 2, "c", "d"])  # type: ignore[list-item]
+    assert sink.events[-1].payload["chunk_ids_used"] == ["a", "2"]
+    assert client.get_status().replaced == {"chunk_ids_used": 1, "chunk_ids_used_too_many": 1}
+
+
+@pytest.mark.parametrize("flag", [True, 1, np.True_, 1.0])
+def test_a_flag_is_a_flag_whatever_says_it(flag: Any, client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_retrieval("s", [], budget_exhausted=flag)
+    assert sink.events[0].payload["budget_exhausted"] is True
+
+
+@pytest.mark.parametrize("query", [5, 0.5, b"5", 10**5_000, type("Bundle", (), {"query_str": "5"})()], ids=type)
+def test_a_query_may_be_what_a_framework_makes_of_it(query: Any, strict: SFRAGClient) -> None:
+    assert strict.trace_query(query)
