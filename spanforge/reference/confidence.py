@@ -1,28 +1,29 @@
 """How sure an answer is, as a probability.
 
-A logistic regression over three figures of the run, fitted on whether the passage an answer cites is one
-that people marked as relevant. It speaks of the source being right, which is what can be measured without
-reading minds.
+A logistic regression over two figures of the run, fitted on whether the passage an answer cites is one that people
+marked as relevant (745 answered questions of four public sets; calibration error 0.06 on the half not fitted, up to
+0.5 on a collection unlike the others), times the share of claims that are supported. It speaks of the source being
+right, which is what can be measured.
 """
 
 from __future__ import annotations
 
 import math
 
-_INTERCEPT = -3.0
-_COVERAGE = 3.0
-_GROUNDING = 1.0
-_MARGIN = 2.0
+_INTERCEPT = -2.22
+_COVERAGE = 2.89
+_MARGIN = 5.04
+_UNVERIFIED = 0.5
+"""Stands for the grounding score of an answer that could not be verified."""
 
 
 def confidence(coverage: float, grounding: float | None, margin: float) -> float:
-    """Return the probability in [0, 1] that the answer's source is right.
+    """Return the probability in [0, 1] that the answer's source is right and bears it out.
 
     Args:
-        coverage: Share of the question's weight that the best passage covers.
-        grounding: Grounding score of the answer; an unverified answer counts as half grounded.
+        coverage: Share in [0, 1] of the question's weight that the best passage covers.
+        grounding: Grounding score of the answer in [0, 1]; absent, the answer is unverified.
         margin: Lead of the best passage's score over the second one's.
     """
-    verified = 0.5 if grounding is None else grounding
-    logit = _INTERCEPT + _COVERAGE * coverage + _GROUNDING * verified + _MARGIN * margin
-    return 1.0 / (1.0 + math.exp(-logit))
+    verified = _UNVERIFIED if grounding is None else grounding
+    return verified / (1.0 + math.exp(-(_INTERCEPT + _COVERAGE * coverage + _MARGIN * margin)))

@@ -14,6 +14,7 @@ from spanforge.reference.answering.anthropic import AnthropicAnswerer
 from spanforge.reference.answering.openai import OpenAIAnswerer
 from spanforge.reference.answering.spans import answer_span
 from spanforge.reference.assembly import REFUSAL, citation_of
+from spanforge.reference.confidence import confidence
 from spanforge.reference.embedding import open_embedder
 from spanforge.reference.failures import EmbeddingFailed, GenerationFailed
 from spanforge.reference.models import AnsweringInput, AnsweringOutput
@@ -306,3 +307,17 @@ def test_streams_of_the_extractive_answerer_end_with_the_whole() -> None:
     *pieces, whole = ExtractiveAnswerer().stream(request(QUESTION, LIGHT))
     assert isinstance(whole, AnsweringOutput)
     assert "".join(str(piece) for piece in pieces) == whole.answer
+
+
+def test_a_name_that_is_nowhere_to_be_seen_is_not_answered_by_another() -> None:
+    pipeline = Pipeline()
+    pipeline.ingest(Document(document_id="d", text="Paris is the capital of France."))
+    assert pipeline.ask("What is the capital of Mongolia?").answer == REFUSAL
+    pipeline.close()
+
+
+def test_confidence_rises_with_coverage_lead_and_grounding() -> None:
+    assert confidence(0.9, 1.0, 0.2) > confidence(0.5, 1.0, 0.2) > confidence(0.5, 1.0, 0.0) > 0.0
+    assert confidence(0.9, 1.0, 0.2) > confidence(0.9, None, 0.2) > confidence(0.9, 0.2, 0.2)
+    assert confidence(1.0, 0.0, 1.0) == 0.0
+    assert confidence(1.0, 1.0, 1.0) < 1.0
