@@ -14,7 +14,7 @@ ROOM = {"queue_events": 200_000, "queue_bytes": 1 << 30}
 
 
 @pytest.fixture
-def ours(request) -> Iterator[Callable[..., Side]]:
+def ours() -> Iterator[Callable[..., Side]]:
     """Configure sinks and return our side of a comparison; void if it dropped anything."""
 
     def make(*sinks: object) -> Side:

@@ -11,7 +11,11 @@ import pytest
 from support.measuring import BLOCKS, show
 from support.processes import environment
 
-pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600), pytest.mark.skipif(os.name == "nt", reason="needs rusage")]
+pytestmark = [
+    pytest.mark.benchmark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(os.name == "nt", reason="needs rusage"),
+]
 
 OURS = "from spanforge.sdk import sf_rag"
 THEIRS = "import structlog, ulid\nfrom pydantic import BaseModel\nclass Model(BaseModel):\n    field: int = 0"
@@ -31,5 +35,9 @@ def test_import():
     pairs = [(cpu_seconds(OURS), cpu_seconds(THEIRS)) for _ in range(BLOCKS + 1)][1:]
     ours, theirs = (1000 * statistics.median(side) for side in zip(*pairs, strict=True))
     ratio = statistics.median(mine / other for mine, other in pairs)
-    show("Import", ("spanforge.sdk, ms", "its dependencies and one model, ms", "ratio", "promise"), [(ours, theirs, ratio, "≤ 1.3")])
+    show(
+        "Import",
+        ("spanforge.sdk, ms", "its dependencies and one model, ms", "ratio", "promise"),
+        [(ours, theirs, ratio, "≤ 1.3")],
+    )
     assert ratio <= 1.3

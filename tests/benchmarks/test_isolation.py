@@ -28,7 +28,7 @@ QUEUE = 1_500
 
 def traced_at_a_pace(took: list[float], seed: int) -> None:
     """Trace sessions with pauses between the calls, and note how long each call took."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311  paces, not secrets
 
     def timed(call, *arguments, **details):
         time.sleep(rng.uniform(0.005, 0.025))

@@ -33,7 +33,9 @@ def left_open(n):
     chunks = [{**chunk, "chunk_id": f"doc-{n}-p{place}"} for place, chunk in enumerate(CHUNKS)]
     ids = [chunk["chunk_id"] for chunk in chunks]
     sf_rag.trace_retrieval(own, chunks, latency_ms=45.2)
-    sf_rag.trace_generation(own, "gpt-4o", chunk_ids_used=ids, prompt_tokens=512, output_tokens=128, grounding_score=0.91, latency_ms=1230.0)
+    sf_rag.trace_generation(
+        own, "gpt-4o", chunk_ids_used=ids, prompt_tokens=512, output_tokens=128, grounding_score=0.91, latency_ms=1230.0
+    )
 for n in range(1_000): left_open(n)
 sf_rag.flush(60)
 before = resident()

@@ -38,7 +38,9 @@ for _ in range(50):
 print(json.dumps(sf_rag.get_status().sinks["jsonl:events.jsonl"].to_dict()))
 """
 
-BY_LIMIT = "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000 if on else resource.RLIM_INFINITY, resource.RLIM_INFINITY))"
+BY_LIMIT = (
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000 if on else resource.RLIM_INFINITY, resource.RLIM_INFINITY))"
+)
 BY_BALLAST = """
     if on:
         ballast = os.open(os.path.dirname(file) + "/ballast", os.O_WRONLY | os.O_CREAT)

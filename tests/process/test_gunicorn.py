@@ -38,7 +38,7 @@ def _free_port() -> int:
 
 
 def _get(port: int) -> tuple[str, str]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:  # noqa: S310  our own server
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
         session, pid = answer.read().decode().split()
         return session, pid
 
@@ -61,9 +61,7 @@ def test_every_event_of_four_preloaded_workers_arrives_once(tmp_path, how):
     port = _free_port()
     command = [sys.executable, "-m", "gunicorn", "--preload", "-w", "4", *how, "-b", f"127.0.0.1:{port}", "app:app"]
     with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen(
-            command, cwd=tmp_path, env=environment(HOME=str(tmp_path)), stdout=log, stderr=log
-        )
+        server = subprocess.Popen(command, cwd=tmp_path, env=environment(HOME=str(tmp_path)), stdout=log, stderr=log)
     try:
         _wait_for(port, server)
         answers = [_get(port) for _ in range(100)]

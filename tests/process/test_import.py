@@ -1,4 +1,4 @@
-"""Importing the SDK starts nothing, opens nothing, writes nothing, and loads three packages besides the standard library."""
+"""Importing the SDK starts, opens and writes nothing, and loads three packages besides the standard library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def descriptors():
 
 before, known = descriptors(), set(sys.modules)
 opened = []
-sys.addaudithook(lambda name, args: opened.append(str(args[0])) if name == "open" and args[2] & (os.O_WRONLY | os.O_RDWR) else None)
+def watch(name, args):
+    if name == "open" and args[2] & (os.O_WRONLY | os.O_RDWR): opened.append(str(args[0]))
+sys.addaudithook(watch)
 connected = []
 sys.addaudithook(lambda name, args: connected.append(name) if name.startswith("socket.") else None)
 from spanforge.sdk import sf_rag

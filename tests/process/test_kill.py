@@ -39,7 +39,7 @@ def killed(tmp_path, sinks: str, rng: random.Random) -> list[str]:
 @pytest.mark.parametrize(("sinks", "file"), [("jsonl:events.jsonl", "events.jsonl"), ("sqlite:events.db", "events.db")])
 def test_nothing_acknowledged_is_lost(tmp_path, sinks, file, rounds):
     """The processes write one file after the other, so that each meets what the one before left behind."""
-    rng = random.Random(rounds)
+    rng = random.Random(rounds)  # noqa: S311  moments, not secrets
     safe = [session for _ in range(rounds) for session in killed(tmp_path, repr(sinks), rng)]
     assert safe, "no process lived long enough to be told anything"
     seen: dict[str, set[str]] = {}

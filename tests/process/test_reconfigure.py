@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 
 import pytest
 from support.processes import assert_exactly_once, succeed
@@ -34,6 +34,7 @@ print(json.dumps([before, usage()]))
 def test_cycles_leave_nothing_behind(tmp_path, cycles, ending):
     before, after = json.loads(succeed(SCRIPT.format(ending=ending), tmp_path, str(cycles), timeout=600))
     assert after[0] <= before[0], "a worker outlived its configuration"
+    assert sys.platform != "linux" or before[1] > 2, "descriptors can be counted here"
     assert after[1] <= before[1] + 2, "a descriptor was left open"
     assert_exactly_once(tmp_path / "events.jsonl", cycles + 5)
 
@@ -78,8 +79,3 @@ sf_rag.flush(20)
 """
     succeed(body, tmp_path, SPANFORGE_EXIT_TIMEOUT_S="20")
     assert_exactly_once(tmp_path / "events.jsonl", 400)
-
-
-def test_descriptors_can_be_counted_here():
-    """On Linux the figure above is not a constant 0."""
-    assert not os.path.isdir("/proc/self") or len(os.listdir("/proc/self/fd")) > 2

@@ -25,6 +25,11 @@ def test_eight_processes_on_one_file(tmp_path: Path, sessions):
     for folder in folders:
         folder.mkdir()
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda folder: succeed(SCRIPT, folder, str(sessions), timeout=600, SPANFORGE_EXIT_TIMEOUT_S="300"), folders))
+        list(
+            pool.map(
+                lambda folder: succeed(SCRIPT, folder, str(sessions), timeout=600, SPANFORGE_EXIT_TIMEOUT_S="300"),
+                folders,
+            )
+        )
     assert_exactly_once(tmp_path / "events.jsonl", 8 * sessions)
     assert sys.platform == "win32" or (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600

@@ -18,7 +18,7 @@ class HungSink(BaseSink):
         self.name = name
         self.release = threading.Event()
 
-    def write(self, events: Sequence[Event], /) -> None:
+    def write(self, _events: Sequence[Event], /) -> None:
         self.release.wait()
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import spanforge
 from support.workload import EVENTS
+
+import spanforge
 
 _PATHS = (str(Path(spanforge.__file__).parent.parent), str(Path(__file__).parent.parent))
 
@@ -49,7 +50,9 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def run(script: str, folder: Path, *arguments: str, timeout: float = 60, **extra: str) -> subprocess.CompletedProcess[str]:
+def run(
+    script: str, folder: Path, *arguments: str, timeout: float = 60, **extra: str
+) -> subprocess.CompletedProcess[str]:
     """Run a script to its end.
 
     Raises:

@@ -6,7 +6,8 @@ from spanforge.sdk import sf_rag
 
 QUERY = "What is the capital of France?"
 CHUNKS = [
-    {"chunk_id": f"doc-{n}-p3", "score": 0.9 - n * 0.1, "source": "docs/geo.md", "content_hash": "a" * 64} for n in range(5)
+    {"chunk_id": f"doc-{n}-p3", "score": 0.9 - n * 0.1, "source": "docs/geo.md", "content_hash": "a" * 64}
+    for n in range(5)
 ]
 IDS = [str(chunk["chunk_id"]) for chunk in CHUNKS]
 EVENTS = 4
