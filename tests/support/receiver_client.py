@@ -18,7 +18,8 @@ from spanforge.sinks.otlp import OtlpSink
 
 
 def send(url: str, protocol: str, headers: str, *variants: str) -> Any:
-    sink = OtlpSink(url, protocol=protocol, headers=json.loads(headers))
+    # A receiver that has just started may be slow with its first request.
+    sink = OtlpSink(url, protocol=protocol, headers=json.loads(headers), timeout_s=60)
     receipts = [sink.write(VARIANTS[variant]()) for variant in variants]
     sink.close()
     return {"settled": [receipt is None for receipt in receipts], "lost": dict(sink.side_losses)}
