@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spanforge.reference import Document, Pipeline
+from spanforge.reference import Document, Pipeline, tracing
 from spanforge.reference.chunking import Chunker
 from spanforge.reference.embedding import open_embedder
 from spanforge.reference.index import IndexRow, SearchRequest, Selection
@@ -61,36 +61,43 @@ def memory_sink() -> Iterator[None]:
 
 @pytest.mark.usefixtures("memory_sink")
 def test_tracing_costs_at_most_two_percent_of_a_query() -> None:
-    """CPU time of the calling thread in the trace calls of a run, by that of the whole run."""
+    """CPU time of the caller in a run's trace calls, replayed, by that of the run itself without tracing.
+
+    The difference of two runs would drown in noise: it is a hundredth of either.
+    """
     documents = [Document(document_id=f"d{i}", text=text) for i, text in enumerate(texts(2000, 120, 1))]
+    questions = [" ".join(random.Random(i).sample(VOCABULARY[50:2000], 8)) for i in range(20)]
     with Pipeline() as pipeline:
         pipeline.ingest(documents)
-        questions = [" ".join(random.Random(i).sample(VOCABULARY[50:2000], 8)) for i in range(40)]
+        hits = tracing.hits_of(pipeline.retrieve(questions[0]).documents)
 
-        def ask_all() -> None:
-            for question in questions:
-                pipeline.ask(question)
+        def replay(question: str) -> None:
+            with tracing.session(question, top_k=10, embedding_model="m", namespace="", pipeline_name="p") as session:
+                with session.retrieval() as span:
+                    span.record(hits, total_found=100, ranking_method="hybrid", retrieval_strategy="single_pass")
+                with session.rerank("m") as span:
+                    span.record(hits, input_count=100, output_count=10, status="ok")
+                with session.generation("m", provider="p") as span:
+                    used = [hit["chunk_id"] for hit in hits]
+                    span.record(chunk_ids_used=used, prompt_tokens=1, output_tokens=1, grounding_score=1.0)
+                tracing.evaluation(
+                    grounding_score=1.0, context_relevance=0.5, claims_total=1, claims_supported=1, latency_ms=1.0
+                )
 
-        def traced() -> None:
-            configure(sinks="memory", disabled=False)
-            ask_all()
-
-        def untraced() -> None:
-            configure(sinks="memory", disabled=True)
-            ask_all()
-
-        traced(), untraced()
-        pairs: list[tuple[float, float]] = []
+        ratios: list[float] = []
         for _ in range(BLOCKS):
             times: list[float] = []
-            for run in (traced, untraced):
+            for disabled, work in ((False, replay), (True, pipeline.ask)):
+                configure(sinks="memory", disabled=disabled)
+                work(questions[0])
                 started = time.thread_time()
-                run()
+                for question in questions:
+                    work(question)
                 times.append(time.thread_time() - started)
-            pairs.append((times[0], times[1]))
+            ratios.append(times[0] / times[1])
         configure(sinks="memory", disabled=False)
-    cost = statistics.median(with_ / without for with_, without in pairs) - 1.0
-    print(f"tracing costs {cost:.2%} of a query")
+    cost = statistics.median(ratios)
+    print(f"tracing costs {cost:.2%} of a query")  # noqa: T201 - the figure is what the measurement is for
     assert cost <= 0.02
 
 
@@ -127,7 +134,7 @@ def test_hybrid_search_over_100k_chunks_beside_lancedbs_own(tmp_path: Path) -> N
             assert query.where(where, prefilter=True).limit(100).to_arrow().num_rows
 
     ratio = median_ratio(ours, native)
-    print(f"hybrid search over 100k chunks: {ratio:.2f} of LanceDB's own hybrid query")
+    print(f"hybrid search over 100k chunks: {ratio:.2f} of LanceDB's own hybrid query")  # noqa: T201 - the figure is what the measurement is for
     assert ratio <= 1.5
 
 
@@ -155,7 +162,7 @@ def test_ingestion_beside_the_sum_of_its_parts(tmp_path: Path) -> None:
             whole = seconds(lambda: pipeline.ingest(documents, "s"))
         ratios.append(parts / whole)
     speed = statistics.median(ratios)
-    print(f"ingestion runs at {speed:.2f} of the speed of its parts")
+    print(f"ingestion runs at {speed:.2f} of the speed of its parts")  # noqa: T201 - the figure is what the measurement is for
     assert speed >= 0.7
 
 
@@ -182,5 +189,5 @@ def test_memory_of_ingestion_is_flat_in_corpus_size(tmp_path: Path) -> None:
         command = [sys.executable, "-c", MEMORY, str(tmp_path / f"home{factor}"), str(folder)]
         environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", "SPANFORGE_SANDBOX": "1"}
         peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout))
-    print(f"peak memory {peaks[0] // 1024} MiB, of eight times the corpus {peaks[1] // 1024} MiB")
+    print(f"peak memory {peaks[0] // 1024} MiB, of eight times the corpus {peaks[1] // 1024} MiB")  # noqa: T201 - the figure is what the measurement is for
     assert peaks[1] <= 1.25 * peaks[0]

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.documents import WORDS, pdf, word, zip_bomb
 
 from spanforge.reference import Document, Pipeline, RagStatus
 from spanforge.reference.assembly import REFUSAL
 from spanforge.reference.index import Selection
 from spanforge.reference.models import JobStatus
-from support.documents import WORDS, pdf, word, zip_bomb
 
 GOOD = Document(document_id="good", text=WORDS, name="good.md")
 QUESTION = "When does the sluice open?"

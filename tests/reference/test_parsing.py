@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.documents import HTML, WORDS, pdf, word
 
 from spanforge.reference import Document
 from spanforge.reference.chunking import Chunker, slices
@@ -12,7 +13,6 @@ from spanforge.reference.failures import ParseError, UnsupportedFormat
 from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
 from spanforge.reference.parsing.base import SEPARATOR
 from spanforge.reference.tokens import EstimateCounter, default_counter
-from support.documents import HTML, WORDS, pdf, word
 
 
 def read(name: str, content: bytes) -> ParsedDocument:
@@ -35,7 +35,12 @@ def test_pdf_pages_are_numbered() -> None:
 def test_word_keeps_headings_and_tables_in_their_order() -> None:
     parsed = read("a.docx", word([WORDS], [["Lock", "Rise"], ["Upper", "3 m"]], heading="Locks"))
     text = whole(parsed)
-    assert text.index("# Locks") < text.index(WORDS) < text.index("Lock: Upper; Rise: 3 m") < text.index("After the table.")
+    assert (
+        text.index("# Locks")
+        < text.index(WORDS)
+        < text.index("Lock: Upper; Rise: 3 m")
+        < text.index("After the table.")
+    )
 
 
 def test_html_gives_what_a_reader_sees_and_no_script() -> None:
@@ -112,9 +117,7 @@ def test_chunks_know_their_headings() -> None:
 def test_ids_are_stable_and_belong_to_their_document() -> None:
     parsed = ParsedDocument((Section(MARKDOWN, "markdown"),), "m")
     chunker = Chunker(default_counter(), 60, 0)
-    first, again, other = (
-        [chunk.chunk_id for chunk in chunker.cut(parsed, scope=scope)] for scope in ("a", "a", "b")
-    )
+    first, again, other = ([chunk.chunk_id for chunk in chunker.cut(parsed, scope=scope)] for scope in ("a", "a", "b"))
     assert first == again
     assert not set(first) & set(other)
 

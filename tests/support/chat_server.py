@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's own name
         """Stay silent."""
 
-    def do_POST(self) -> None:  # noqa: N802 - the base class's own name
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(body)
         time.sleep(self.server.delay)
