@@ -57,7 +57,11 @@ class Chunk:
 
 
 class Chunker:
-    """Cuts documents into passages of at most ``size`` tokens that share up to ``overlap`` tokens."""
+    """Cuts documents into passages of at most ``size`` tokens that share up to ``overlap`` tokens.
+
+    Where a single word of a script that the tokenizer spells in bytes has to be cut, its parts may be a few tokens
+    longer: the splitter takes it for granted that a part has no more tokens than the whole.
+    """
 
     def __init__(self, counter: TokenCounter, size: int = 512, overlap: int = 50) -> None:
         if not 0 <= overlap < size:

@@ -32,7 +32,7 @@ BLOCKS = 11
 
 
 def texts(count: int, words: int, seed: int) -> list[str]:
-    generator = random.Random(seed)
+    generator = random.Random(seed)  # noqa: S311 - a repeatable draw, nothing secret
     weights = [1.0 / (i + 1) for i in range(len(VOCABULARY))]
     flat = generator.choices(VOCABULARY, weights, k=count * words)
     sentences = [" ".join(flat[i : i + 12]) for i in range(0, len(flat), 12)]
@@ -66,7 +66,7 @@ def test_tracing_costs_at_most_two_percent_of_a_query() -> None:
     The difference of two runs would drown in noise: it is a hundredth of either.
     """
     documents = [Document(document_id=f"d{i}", text=text) for i, text in enumerate(texts(2000, 120, 1))]
-    questions = [" ".join(random.Random(i).sample(VOCABULARY[50:2000], 8)) for i in range(20)]
+    questions = [" ".join(random.Random(i).sample(VOCABULARY[50:2000], 8)) for i in range(20)]  # noqa: S311 - a repeatable draw, nothing secret
     with Pipeline() as pipeline:
         pipeline.ingest(documents)
         hits = tracing.hits_of(pipeline.retrieve(questions[0]).documents)
@@ -119,7 +119,7 @@ def test_hybrid_search_over_100k_chunks_beside_lancedbs_own(tmp_path: Path) -> N
     table = index._table
     asked = generator.standard_normal((20, dimensions)).astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
-    queries = [(" ".join(random.Random(i).sample(VOCABULARY[100:5000], 6)), vector) for i, vector in enumerate(asked)]
+    queries = [(" ".join(random.Random(i).sample(VOCABULARY[100:5000], 6)), vector) for i, vector in enumerate(asked)]  # noqa: S311 - a repeatable draw, nothing secret
     selection = Selection("org", ("s0", "s1", "s2", "s3"))
 
     def ours() -> None:

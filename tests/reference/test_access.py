@@ -57,14 +57,14 @@ def test_unknown_and_forbidden_sources_look_alike() -> None:
 ORGS = st.sampled_from(["north", "south"])
 NAMES = st.sampled_from(["s1", "s2", "s3"])
 PEOPLE = st.builds(
-    lambda **fields: User(**fields),
+    lambda **fields: User(**fields),  # noqa: PLW0108 - builds() would fill in the aliases as well
     user_id=st.sampled_from(["ann", "bob", "cid"]),
     org_id=ORGS,
     roles=st.frozensets(st.sampled_from(["auditor", "clerk"])),
     teams=st.frozensets(st.sampled_from(["tides", "locks"])),
 )
 SOURCES = st.builds(
-    lambda **fields: DataSource(**fields),
+    lambda **fields: DataSource(**fields),  # noqa: PLW0108 - as above
     data_source_id=NAMES,
     org_id=ORGS,
     owner_id=st.sampled_from(["ann", "bob", "cid"]),

@@ -49,10 +49,10 @@ def test_guarantee_strict_mode_rejects_with_insufficient_context() -> None:
 class BrokenGrounder:
     """A grounder whose model does not load."""
 
-    def groundability(self, question, contexts):  # type: ignore[no-untyped-def]
+    def groundability(self, question, _contexts):  # type: ignore[no-untyped-def]
         raise OSError("weights of the question: " + question)
 
-    def verify_answer(self, answer, contexts, question):  # type: ignore[no-untyped-def]
+    def verify_answer(self, answer, _contexts, _question):  # type: ignore[no-untyped-def]
         raise ValueError("cannot judge " + answer)
 
 
@@ -85,7 +85,7 @@ class Unconvinced:
 
     groundability = staticmethod(grounding.groundability)
 
-    def verify_answer(self, answer, contexts, question):  # type: ignore[no-untyped-def]
+    def verify_answer(self, answer, _contexts, question):  # type: ignore[no-untyped-def]
         return grounding.verify_answer(answer, ["Something else altogether."], question)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from spanforge.reference import DataSource, Document, Pipeline, User, Visibility
@@ -46,7 +48,7 @@ def test_input_chunk_size_bounds_every_chunk(pipeline: Pipeline) -> None:
 def test_input_chunk_overlap_repeats_the_end_of_the_chunk_before(pipeline: Pipeline) -> None:
     pipeline.ingest(Document(document_id="long", text=LONG), "s", chunk_size=64, chunk_overlap=24)
     found = sorted(pipeline.retrieve("barges locks canals", top_k=500).documents, key=lambda d: d.start)
-    assert any(right.start < left.end for left, right in zip(found, found[1:], strict=False))
+    assert any(right.start < left.end for left, right in pairwise(found))
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(64, 64), (64, 65), (64, -1)])

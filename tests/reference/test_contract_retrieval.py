@@ -167,7 +167,7 @@ def test_failure_no_accessible_sources(birds: Pipeline) -> None:
 class BrokenIndex(MemoryIndex):
     """An index whose store has gone away."""
 
-    def search(self, request):  # type: ignore[no-untyped-def]
+    def search(self, _request):  # type: ignore[no-untyped-def]
         raise IndexUnavailable
 
 
@@ -201,14 +201,14 @@ def test_failure_embedding_failed_at_retrieval() -> None:
 class BrokenReranker:
     name = "broken"
 
-    def rerank(self, query, readings):  # type: ignore[no-untyped-def]
+    def rerank(self, _query, _readings):  # type: ignore[no-untyped-def]
         raise RerankFailed
 
 
 class WildReranker:
     name = "wild"
 
-    def rerank(self, query, readings):  # type: ignore[no-untyped-def]
+    def rerank(self, _query, readings):  # type: ignore[no-untyped-def]
         return [17.0 for _ in readings]
 
 

@@ -92,6 +92,8 @@ def test_a_document_without_text_or_content() -> None:
 
 # --- chunks ---
 
+BYTE_SLACK = 3
+"""A word in a script that the tokenizer spells in bytes may have fewer tokens than a part of it."""
 MARKDOWN = "# A\n\n" + "Alpha text here. " * 30 + "\n\n## B\n\n" + "Beta text here. " * 30
 
 
@@ -103,7 +105,7 @@ def test_chunks_lead_back_to_their_text_within_the_size(counter, text: str, size
     chunks = Chunker(counter, size, overlap).cut(parsed, scope="s")
     for chunk in chunks:
         assert joined[chunk.start : chunk.end] == chunk.text
-        assert 0 < chunk.tokens <= size
+        assert 0 < chunk.tokens <= size + BYTE_SLACK
     assert len({chunk.chunk_id for chunk in chunks}) == len(chunks)
     covered = "".join(c for i, c in enumerate(joined) if c.isalnum() and any(k.start <= i < k.end for k in chunks))
     assert covered == "".join(c for c in joined if c.isalnum())

@@ -70,7 +70,7 @@ def test_scenario_3_multi_hop_cites_every_source(pipeline: Pipeline) -> None:
 
 def test_failure_scenario_1_poor_retrieval_is_detected_and_reindexing_resolves_it(pipeline: Pipeline) -> None:
     """Passages cut far too small lose the words that belong together; cutting them anew finds the answer."""
-    text = "# Harbour dues\n\nEvery vessel pays a fee of 40 euros.\n\nThe fee is due on arrival, before the cargo is landed."
+    text = "# Harbour dues\n\nEvery vessel pays a fee of 40 euros.\n\nThe fee is due on arrival."
     pipeline.ingest(Document(document_id="stale", text="Minutes of a meeting about parking.", name="dues.md"))
     before = pipeline.ask("What fee does every vessel pay?")
     assert before.status is RagStatus.NO_INFORMATION

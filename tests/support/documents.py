@@ -80,4 +80,5 @@ def zip_bomb() -> bytes:
 HTML = f"""<!doctype html><html><head><title>Sluice hours</title><style>p {{ color: red }}</style>
 <script>document.write("injected by script")</script></head><body><nav>Home | About | Contact</nav>
 <article><h1>Opening hours</h1><p>{WORDS} It closes at nine in the evening, after the last barge has passed and
-the keeper has written the log.</p><p hidden>hidden words</p></article><footer>All rights reserved</footer></body></html>"""
+the keeper has written the log.</p><p hidden>hidden words</p></article>
+<footer>All rights reserved</footer></body></html>"""

@@ -52,7 +52,7 @@ def _parse_delimited(content: bytes, delimiter: str, media_type: str) -> ParsedD
     text = decode(content)
     with suppress(csv.Error):
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=_sniffed(text, delimiter))
-        head: list[str] = next(rows, [])
+        head = next(rows, list[str]())
         lines = (row_text(head, [" ".join(cell.split()) for cell in row]) for row in rows)
         return bounded(_sections(lines), media_type)
     raise ParseError(f"The table is damaged, or a cell is longer than {csv.field_size_limit()} characters.")
