@@ -15,7 +15,10 @@ from spanforge.sdk import configure, sf_rag
 from support.workload import one_session
 
 configure(sinks="jsonl:../events.jsonl", batch_delay_s=0.001, batch_events=16)
-for _ in range(int(sys.argv[1])): one_session()
+for n in range(int(sys.argv[1])):
+    one_session()
+    # A burst without end would outrun the file, and the queue would drop what it may.
+    if n % 500 == 0: assert sf_rag.flush(60) == 0
 """
 
 
