@@ -29,14 +29,13 @@ def _ask(  # noqa: PLR0917  typer makes the options from the signature
     source: Annotated[list[str] | None, typer.Option(help="Narrow to a data source; may be repeated.")] = None,
     top_k: Annotated[int, typer.Option(help="Passages to retrieve.")] = 10,
     user: UserOption = "local",
-    trace: Annotated[str | None, typer.Option(help="Where events go, such as jsonl:PATH or sqlite:PATH.")] = None,
+    trace: Annotated[str | None, typer.Option(help="Where events go; events.jsonl in --home if left out.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse rather than answer beyond the documents.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it is written.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     pipeline = open_pipeline(home)
-    if trace is not None:
-        sf_rag.configure(sinks=[trace])
+    sf_rag.configure(sinks=[trace or f"jsonl:{home / 'events.jsonl'}"])
     problem = ""
     result: RagResult | None = None
     try:

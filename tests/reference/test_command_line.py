@@ -1,0 +1,63 @@
+"""`spanforge ingest`, `ask` and `eval`, as they are called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spanforge.cli import main
+from spanforge.cli._home import parse_user
+from spanforge.cli._output import CliError
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "ferry.md").write_text("The ferry leaves at 09:45 from pier two.")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    return folder
+
+
+def test_ingest_reports_and_ask_answers(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ingest", str(notes), "--json"]) == 0
+    job = json.loads(capsys.readouterr().out)
+    assert (job["indexed"], [failure["code"] for failure in job["failures"]]) == (1, ["UNSUPPORTED_FORMAT"])
+    assert main(["ask", "When does the ferry leave?", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["answer"], result["sources"]) == ("09:45 [1]", ["ferry.md"])
+    assert main(["ask", "When does the ferry leave?", "--stream"]) == 0
+    assert "09:45" in capsys.readouterr().out
+
+
+def test_errors_are_one_sentence_and_exit_code_2(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "anything"]) == 2
+    assert main(["ingest", str(notes / "nowhere")]) == 2
+    assert main(["ingest", str(notes)]) == 0
+    capsys.readouterr()
+    assert main(["ask", "When?", "--as", "eve@elsewhere"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_eval_retrieval_reads_folders_in_beir_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {"a": "The heron waits for fish.", "b": "Owls hunt mice at night.", "c": "Storks nest on chimneys."}
+    rows = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(rows))
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "What do owls hunt at night?"}))
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\tb\t1\n")
+    assert main(["eval", "retrieval", str(tmp_path), "--json"]) == 0
+    [reports] = json.loads(capsys.readouterr().out)
+    assert set(reports) == {"pipeline", "without rerank", "words alone", "vectors alone"}
+    assert reports["pipeline"]["metrics"]["ndcg@10"]["value"] == 1.0
+    assert main(["eval", "retrieval", str(tmp_path / "nowhere")]) == 2
+
+
+def test_who_asks_is_read_from_one_word() -> None:
+    user = parse_user("ann@north+role:auditor+team:tides")
+    assert (user.user_id, user.org_id, user.roles, user.teams) == ("ann", "north", {"auditor"}, {"tides"})
+    for wrong in ("", "@north", "ann+auditor", "ann+role:"):
+        with pytest.raises(CliError):
+            parse_user(wrong)
