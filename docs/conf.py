@@ -10,6 +10,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "spanforge"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reference/_inputs.md"]
 # Links to the README, decisions and tests lead outside this tree, to the repository.
 suppress_warnings = ["myst.xref_missing"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 wall_ns = time.time_ns
-monotonic_ns = time.monotonic_ns
-monotonic = time.monotonic
+# Wrapped, so that tools which freeze an application's time do not freeze our waits: they replace what they recognise.
+monotonic_ns = partial(time.monotonic_ns)
+monotonic = partial(time.monotonic)
 
 _NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

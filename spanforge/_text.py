@@ -31,6 +31,7 @@ JsonValue: TypeAlias = Any
 MAX_DEPTH: Final = 8
 MAX_NODES: Final = 1_000
 MAX_CAPTURED: Final = 512
+_MAX_CLASS_NAME: Final = 64
 _LOOKED_AT: Final = 4_096
 _INT64: Final = 1 << 63
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -75,6 +76,16 @@ _SECRETS: Final = (
 )
 
 
+_OPERATORS: Final = frozenset(
+    {
+        "all", "and", "any", "between", "contains", "eq", "exists", "field", "filter", "gt", "gte", "in", "key", "lt",
+        "lte", "match", "must", "must_not", "ne", "nin", "not", "op", "operator", "or", "range", "should", "term",
+        "terms", "value", "values",
+    }
+)  # fmt: skip
+"""Words of the filter languages of vector stores: kept as keys at any depth."""
+
+
 def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
     """Tell whether `value` is a dict, of anything."""
     return issubclass(type(value), dict)
@@ -107,6 +118,12 @@ def scrub(text: str) -> str:
     return well_formed(text[:MAX_CAPTURED])
 
 
+def class_name(kind: Any) -> str:
+    """Return a class's name, if it is short and one that code can have: classes can be made of text."""
+    name = kind.__name__
+    return name if len(name) <= _MAX_CLASS_NAME and name.isidentifier() else "class"
+
+
 class Cleaner:
     """Applies one privacy policy to every free-text or structured input.
 
@@ -132,11 +149,20 @@ class Cleaner:
     def error(self, value: object) -> str:
         """Return what is kept of an error: the class name of an exception, a known code, else a digest."""
         if issubclass(type(value), type):
-            return cast("type[Any]", value).__name__
+            return class_name(value)
         value = unwrapped(value)
         if type(value) is not str:
-            return type(value).__name__
+            return class_name(type(value))
         return value if value in _ERROR_NAMES else self.text(value, "error_message")
+
+    def keeps_key(self, key: str, depth: int) -> bool:
+        """Tell whether a key is kept: a field's name at the top, an operator or an allowed key below it.
+
+        Below the top, keys are often data: terms with their counts, words with their highlights.
+        """
+        if depth and key not in self._allow and key not in _OPERATORS and not key.startswith("$"):
+            return False
+        return _FIELD_NAME.fullmatch(key) is not None
 
     def digest(self, value: object) -> str:
         """Return what stands where a digest belongs: a digest as given, any other text hashed."""
@@ -175,19 +201,19 @@ class _Walk:
             if self._budget <= 0:
                 self._note("too_many_values")
                 break
-            name = self._key(key)
+            name = self._key(key, depth)
             kept[name] = self._value(item, name, depth + 1)
         self._path.discard(id(value))
         return kept
 
-    def _key(self, key: object) -> str:
+    def _key(self, key: object, depth: int) -> str:
         key = unwrapped(key)
         if type(key) is str:
-            return key if _FIELD_NAME.fullmatch(key) else self._cleaner.hasher.labelled("key", key)
+            return key if self._cleaner.keeps_key(key, depth) else self._cleaner.hasher.labelled("key", key)
         if key is None or type(key) in {bool, int, float, UUID}:
             return str(key)[:MAX_CAPTURED] if type(key) is not int or abs(key) < _INT64 else "int"
         self._note("key_type")
-        return f"key:{type(key).__name__}"
+        return f"key:{class_name(type(key))}"
 
     def _value(self, value: object, key: str, depth: int) -> JsonValue:
         self._budget -= 1
@@ -206,7 +232,7 @@ class _Walk:
     def _container(self, value: Any, key: str, depth: int) -> JsonValue:
         if depth > MAX_DEPTH or id(value) in self._path:
             self._note("nested_too_deep" if depth > MAX_DEPTH else "cycle")
-            return f"type:{type(value).__name__}"
+            return f"type:{class_name(type(value))}"
         if is_dict(value):
             return self.mapping(value, depth)
         self._path.add(id(value))
@@ -227,7 +253,7 @@ class _Walk:
     def _number(self, value: Any) -> JsonValue:
         if type(value).__module__ == "numpy":
             if getattr(value, "shape", None) != ():
-                return f"type:{type(value).__name__}"
+                return f"type:{class_name(type(value))}"
             value = value.item()
         if type(value) is bool or (type(value) is int and -_INT64 <= value < _INT64):
             return value
@@ -252,7 +278,7 @@ class _Walk:
             if zone is None or type(zone) in {timezone, ZoneInfo}:
                 return moment.isoformat()
         self._note("unknown_type")
-        return f"type:{type(value).__name__}"
+        return f"type:{class_name(type(value))}"
 
 
 def _own_iteration(value: Any) -> Iterable[object]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
@@ -43,6 +43,10 @@ def _one_or_many(value: Any) -> Any:
     """As `_split`; a sink object that stands alone is a list of one."""
     split = _split(value)
     return cast("tuple[Any, ...]", split) if isinstance(split, tuple) else (split,)
+
+
+_LONGEST_S: Final = 1e6
+"""Eleven days: longer than anybody waits, short enough for every clock and lock."""
 
 
 class Settings(BaseModel):
@@ -83,9 +87,11 @@ class Settings(BaseModel):
     """
 
     # Built now, not at the first use: pydantic locks while it builds, and a child forked meanwhile would wait forever.
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, allow_inf_nan=False
+    )
 
-    sinks: Annotated[tuple[Any, ...], BeforeValidator(_one_or_many)] = ("structlog",)
+    sinks: Annotated[tuple[Any, ...], BeforeValidator(_one_or_many)] = Field(default=("structlog",), repr=False)
     disabled: bool = False
     sandbox: bool = False
     delivery: Literal["thread", "sync"] = "thread"
@@ -101,16 +107,16 @@ class Settings(BaseModel):
     keep_grounding_below: float = Field(default=0.5, ge=0.0, le=1.0)
     max_sessions: int = Field(default=10_000, ge=1)
     retained_sessions: int = Field(default=1_000, ge=0)
-    session_idle_s: float = Field(default=1_800.0, gt=0)
+    session_idle_s: float = Field(default=1_800.0, gt=0, le=_LONGEST_S)
     max_chunk_ids: int = Field(default=10_000, ge=1)
     queue_events: int = Field(default=10_000, ge=1)
     queue_bytes: int = Field(default=32 << 20, ge=1 << 16)
     batch_events: int = Field(default=512, ge=1)
-    batch_delay_s: float = Field(default=0.1, ge=0)
+    batch_delay_s: float = Field(default=0.1, ge=0, le=_LONGEST_S)
     max_attempts: int = Field(default=4, ge=1)
-    backoff_s: float = Field(default=0.05, ge=0)
-    max_backoff_s: float = Field(default=30.0, ge=0)
-    exit_timeout_s: float = Field(default=1.5, ge=0)
+    backoff_s: float = Field(default=0.05, ge=0, le=_LONGEST_S)
+    max_backoff_s: float = Field(default=30.0, ge=0, le=_LONGEST_S)
+    exit_timeout_s: float = Field(default=1.5, ge=0, le=_LONGEST_S)
     handle_sigterm: bool = False
     strict: bool = False
 
@@ -133,6 +139,10 @@ class Settings(BaseModel):
             except ConfigError as error:
                 _log.error("spanforge setting left at its default: %s", error)
                 bad = str(error).partition(":")[0]
+                if bad == "hash_key":
+                    # Plain digests where keyed ones were asked for would give away what the key was to protect.
+                    _log.error("spanforge is disabled until hash_key can be used")
+                    return cls(disabled=True)
                 if bad not in values:
                     return cls()
                 del values[bad]

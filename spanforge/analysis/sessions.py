@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
+from spanforge.exceptions import InvalidPayloadError
+from spanforge.namespaces import PAYLOADS
 from spanforge.namespaces.event import Event
 from spanforge.namespaces.retrieval import RAGSessionPayload
 from spanforge.sdk import SessionAggregate
 
-__all__ = ["StoredSession", "stored_sessions"]
+__all__ = ["StoredSession", "is_sound", "stored_sessions"]
 
 _SUMMARY = "llm.rag.session"
 _STAGES = frozenset(
@@ -55,11 +58,31 @@ class StoredSession:
         return self.summary.started_at or self.events[0].timestamp
 
 
-def stored_sessions(events: Iterable[Event]) -> list[StoredSession]:
-    """Group events by session, in the order the sessions began; events of no session are left out."""
+def is_sound(event: Event) -> bool:
+    """Tell whether an event's payload is what its type says; a type of a newer version is taken at its word."""
+    payload = PAYLOADS.get(event.event_type)
+    if payload is None:
+        return True
+    try:
+        payload.from_dict(event.payload)
+    except InvalidPayloadError:
+        return False
+    return True
+
+
+def stored_sessions(events: Iterable[Event], damaged: Counter[str] | None = None) -> list[StoredSession]:
+    """Group events by session, in the order the sessions began; events of no session are left out.
+
+    Args:
+        events: In any order, repeats included.
+        damaged: Gets the count of events left out because their payload is not what their type says.
+    """
     groups: dict[str, list[Event]] = {}
     for event in events:
-        if event.session_id:
+        if not is_sound(event):
+            if damaged is not None:
+                damaged["payload"] += 1
+        elif event.session_id:
             groups.setdefault(event.session_id, []).append(event)
     sessions = [StoredSession(session_id, group) for session_id, group in groups.items()]
     return sorted(sessions, key=lambda session: session.started_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import Final
@@ -27,6 +28,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError:
         sys.stderr.write(f"spanforge: {MissingExtraError('the command line', 'cli')}\n")
         return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A pipe that knows few characters gets escapes for the others, not a traceback.
+            stream.reconfigure(errors="backslashreplace")
     app = typer.Typer(
         name="spanforge",
         help="Trace Retrieval-Augmented Generation: everything arrives or is counted, and no text leaks.",
@@ -42,8 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
     except SpanforgeError as error:
         sys.stderr.write(f"spanforge: {error}\n")
         return 2
-    except FileNotFoundError as error:
-        sys.stderr.write(f"spanforge: {error.strerror}: {error.filename}\n")
+    except OSError as error:
+        sys.stderr.write(f"spanforge: {error.strerror or type(error).__name__}: {error.filename or ''}\n")
         return 2
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

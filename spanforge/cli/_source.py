@@ -33,7 +33,7 @@ def events_from(given: str | None) -> EventReader:
 def sessions_from(given: str | None) -> list[StoredSession]:
     """Return the sessions of a file or store, and say on stderr what of it was damaged."""
     reader = events_from(given)
-    sessions = stored_sessions(reader)
+    sessions = stored_sessions(reader, reader.damaged)
     if reader.damaged:
         damage = ", ".join(f"{count} {reason}" for reason, count in sorted(reader.damaged.items()))
         console.__class__(stderr=True, highlight=False).print(f"skipped damaged lines: {damage}")

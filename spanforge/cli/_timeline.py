@@ -50,7 +50,7 @@ def describe(event: Event) -> str:
         "llm.rag.query": lambda: f"top {payload.get('top_k')} of {payload.get('retriever_name') or 'a retriever'}",
         "llm.rag.retrieved": lambda: f"{len(payload.get('chunks', ()))} of {payload.get('total_found')} chunks",
         "llm.rag.reranked": lambda: (
-            f"{payload.get('model')}: {payload.get('input_count')} → {payload.get('output_count')}"
+            f"{payload.get('model')}: {payload.get('input_count')} to {payload.get('output_count')}"
         ),
         "llm.rag.generated": lambda: _generated(payload),
         "llm.rag.evaluated": lambda: f"groundedness {score(payload.get('groundedness'))}",

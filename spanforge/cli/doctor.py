@@ -63,7 +63,8 @@ def _shown(value: object) -> Any:
 def _sink_name(spec: object) -> str:
     """Name a sink without what may stand in its address."""
     text = spec if isinstance(spec, str) else type(spec).__name__
-    return text if "@" not in text else text.partition(":")[0] + ":hidden"
+    kind, _, target = text.partition(":")
+    return f"{kind}:hidden" if "@" in target or "://" in target else text
 
 
 def _sinks() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spanforge.analysis import is_sound
 from spanforge.cli._output import console, milliseconds, visible
 from spanforge.cli._source import FROM_HELP, events_from, path_from
 from spanforge.cli._timeline import describe, latency
@@ -37,8 +38,11 @@ def _print(event: Event, *, as_json: bool) -> None:
         sys.stdout.write(event.encode().decode("ascii") + "\n")
         sys.stdout.flush()
         return
+    if not is_sound(event):
+        console.print(f"{visible(event.event_id)}: damaged")
+        return
     name = event.event_type.removeprefix("llm.")
     console.print(
-        f"[dim]{event.timestamp[:23]}[/] {visible(event.session_id)} [bold]{visible(name)}[/] "
+        f"[dim]{visible(event.timestamp[:23])}[/] {visible(event.session_id)} [bold]{visible(name)}[/] "
         f"{visible(describe(event))} [dim]{milliseconds(latency(event))}[/]"
     )

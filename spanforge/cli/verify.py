@@ -57,6 +57,7 @@ def _key(key_file: Path | None) -> bytes | None:
     if key_file is not None:
         if not key_file.is_file():
             raise CliError("--key-file: there is no such file")
-        return key_file.read_bytes().strip()
+        # Editors end a file with a line; the rest of it is the key, blanks and all.
+        return key_file.read_bytes().removesuffix(b"\n").removesuffix(b"\r")
     configured = Settings.load().signing_key
     return configured.get_secret_value().encode() if configured else None

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from spanforge import _clock
 from spanforge.delivery import lifecycle
-from spanforge.delivery.guard import attempt
+from spanforge.delivery.guard import attempt, warn
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.delivery.queue import EventLog
 from spanforge.delivery.worker import DeliveryPolicy, Worker
 from spanforge.sinks.base import Sink
 
 __all__ = ["Dispatcher"]
-
-_log = logging.getLogger("spanforge")
 
 _NO_LIMIT: Final = 3600.0
 _AFTER_EXIT_S: Final = 0.5
@@ -104,9 +101,9 @@ class Dispatcher:
         with self.log.lock:
             named: dict[str, SinkLedger] = {}
             for worker in self._workers:
-                name, twin = worker.sink.name, 2
+                name, twin = worker.name, 2
                 while name in named:
-                    name, twin = f"{worker.sink.name}#{twin}", twin + 1
+                    name, twin = f"{worker.name}#{twin}", twin + 1
                 named[name] = worker.ledger()
             return named
 
@@ -126,9 +123,11 @@ class Dispatcher:
         with log.lock:
             target = log.tail
             self._hurry(on=True)
-            while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
-                log.changed.wait(wait)
-            self._hurry(on=False)
+            try:
+                while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
+                    log.changed.wait(wait)
+            finally:
+                self._hurry(on=False)
             return left
 
     async def aflush(self, timeout: float) -> int:  # noqa: ASYNC109  the deadline is the promise; a cancel scope would raise
@@ -159,6 +158,23 @@ class Dispatcher:
 
     # -- ending -------------------------------------------------------------------------------------------------
 
+    def leave(self, timeout: float) -> None:
+        """Let the workers deliver what they can in `timeout` seconds and end, without waiting for them."""
+        self.emitted()
+        self._stop(_clock.monotonic() + timeout)
+
+    def _stop(self, deadline: float) -> None:
+        with self.log.lock:
+            self._state = "closed"
+            self.log.closed = True
+            for worker in self._workers:
+                worker.stop(deadline)
+            self.log.changed.notify_all()
+        for worker in self._workers:
+            # A thread closes its own sink; here it could only be waited for.
+            if not worker.has_thread:
+                worker.close_in_line()
+
     def close(self, timeout: float) -> int:
         """Deliver what can be in `timeout` seconds, end the workers, close the sinks; what is left is counted.
 
@@ -167,18 +183,9 @@ class Dispatcher:
         """
         deadline = _clock.monotonic() + timeout
         self.emitted()
-        with self.log.lock:
-            if self._state == "closed":
-                return 0
-            had_threads = self._state == "threads"
-            self._state = "closed"
-            self.log.closed = True
-            for worker in self._workers:
-                worker.stop(deadline)
-            self.log.changed.notify_all()
-        if not had_threads:
-            for worker in self._workers:
-                worker.close_in_line()
+        if self.log.closed:
+            return 0
+        self._stop(deadline)
         # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
         for worker in self._workers:
             worker.join(deadline + 0.05)
@@ -188,7 +195,7 @@ class Dispatcher:
                 worker.give_up("shutdown")
             given_up = self._lost() - before
         if lost := self._lost():
-            _log.warning("spanforge closed with %d deliveries lost; get_status() has the counts", lost)
+            warn("spanforge closed with %d deliveries lost; get_status() has the counts", lost)
         return given_up
 
     def _lost(self) -> int:

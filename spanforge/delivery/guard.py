@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
 from spanforge.exceptions import StrictModeError, UnknownSessionError
 
-__all__ = ["attempt", "guarded"]
+__all__ = ["attempt", "guarded", "warn"]
+
+_log = logging.getLogger("spanforge")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,8 +21,9 @@ MEANT_FOR_THE_CALLER: Final[tuple[type[Exception], ...]] = (StrictModeError, Unk
 
 def guarded(
     function: Callable[P, T],
-    recover: Callable[[Exception, tuple[Any, ...], dict[str, Any]], T],
-    meant: tuple[type[Exception], ...] = MEANT_FOR_THE_CALLER,
+    recover: Callable[[BaseException, tuple[Any, ...], dict[str, Any]], T],
+    meant: tuple[type[BaseException], ...] = MEANT_FOR_THE_CALLER,
+    caught: type[BaseException] = Exception,
 ) -> Callable[P, T]:
     """Return `function` with its errors handed to `recover`.
 
@@ -28,6 +32,7 @@ def guarded(
         recover: Gets the error and the call's arguments; what it returns is returned instead. It runs outside any
             handler, so that nothing it raises carries the failed call's frames along.
         meant: Errors raised on purpose, which pass.
+        caught: The kind of error that is handled; any other passes.
     """
 
     @wraps(function)
@@ -36,25 +41,33 @@ def guarded(
             return function(*args, **kwargs)
         except meant:
             raise
-        except Exception as error:  # noqa: BLE001  the only one; see the module's docstring
+        except BaseException as error:  # the only one; see the module's docstring
+            if not isinstance(error, caught):
+                raise
             failure = error
         return recover(failure, args, kwargs)
 
     return call
 
 
-def _run(action: Callable[[], object]) -> Exception | None:
+def _run(action: Callable[[], object]) -> BaseException | None:
     action()
     return None
 
 
-def _give(error: Exception, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Exception:
+def _give(error: BaseException, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> BaseException:
     return error
 
 
-_attempt = guarded(_run, _give, meant=())
+# A sink that raises SystemExit or CancelledError has failed, and nothing more; an interrupt is the user's.
+_attempt = guarded(_run, _give, meant=(KeyboardInterrupt,), caught=BaseException)
 
 
-def attempt(action: Callable[[], object]) -> Exception | None:
-    """Run `action` and return what it raised, None where it did not."""
+def attempt(action: Callable[[], object]) -> BaseException | None:
+    """Run `action` and return what it raised, None where it did not. Only KeyboardInterrupt passes."""
     return _attempt(action)
+
+
+def warn(message: str, *args: object) -> None:
+    """Log a warning; an application's handler that fails costs the line and nothing else."""
+    attempt(lambda: _log.warning(message, *args))

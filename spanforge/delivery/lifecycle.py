@@ -27,6 +27,10 @@ class Watched(Protocol):
         """The process has become a forked child."""
         ...
 
+    def deliver(self) -> None:
+        """The process was told to end, and may not yet."""
+        ...
+
     def at_exit(self) -> None:
         """The process is about to end."""
         ...
@@ -103,10 +107,14 @@ def handle_sigterm() -> None:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    _at_exit()
     previous: Callable[[int, FrameType | None], Any] | int | None = _previous_sigterm
     if callable(previous):
+        # It may let the process finish its work first, so sessions stay open: those that do not end are ended at exit.
+        for owner in list(_watched):
+            attempt(owner.deliver)
         previous(number, frame)
-    elif previous != signal.SIG_IGN:
+        return
+    _at_exit()
+    if previous != signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

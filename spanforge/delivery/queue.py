@@ -8,12 +8,27 @@ them lose them. So each sink has a bounded queue of its own, and none holds up a
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
+from itertools import islice
 
 from spanforge.namespaces.event import Draft
 from spanforge.sinks.base import Receipt
 
-__all__ = ["Cursor", "EventLog"]
+__all__ = ["Cursor", "EventLog", "whole", "writing"]
+
+
+def whole(count: object) -> int:
+    """Return a count as a sink gave it; anything that is no whole number, or below zero, is none."""
+    return max(0, count) if type(count) is int else 0
+
+
+class _Writing(threading.local):
+    """Whether this thread is inside a sink's write."""
+
+    here = False
+
+
+writing = _Writing()
 
 
 class Cursor:
@@ -51,12 +66,10 @@ class EventLog:
     Attributes:
         lock: Held around every change here; re-entrant, because a signal handler or a finaliser may trace too.
         changed: Notified when a worker or a flush may have something to do.
-        accepted: Events taken from the application.
         closed: Nothing is delivered any more.
         held: Events of sessions that may yet be sampled out.
         refused: Events that go to no sink, by reason.
         sleepers: Workers that wait to be woken by the next event.
-        tail: Number the next event will get.
     """
 
     __slots__ = (
@@ -65,7 +78,6 @@ class EventLog:
         "_items",
         "_max_bytes",
         "_max_events",
-        "accepted",
         "changed",
         "closed",
         "cursors",
@@ -74,46 +86,57 @@ class EventLog:
         "lock",
         "refused",
         "sleepers",
-        "tail",
     )
 
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.cursors: list[Cursor] = []
-        self.accepted = 0
         self.closed = False
         self.held = 0
         self.held_bytes = 0
         self.refused: Counter[str] = Counter()
         self.sleepers = 0
-        self.tail = 0
         self._head = 0
-        self._items: dict[int, Draft] = {}
+        self._items: deque[Draft] = deque()
         self._bytes = 0
         self._max_events = max_events
         self._max_bytes = max_bytes
 
+    @property
+    def tail(self) -> int:
+        """Number the next event will get."""
+        return self._head + len(self._items)
+
+    @property
+    def accepted(self) -> int:
+        """Events taken from the application: each is queued, held back or refused, by one step that has no half."""
+        return self.tail + self.held + self.refused.total()
+
     def accept(self, draft: Draft) -> None:
-        """Take an event from the application and queue it for every sink; once closed, count it dropped."""
-        self.accepted += 1
-        self._append(draft)
+        """Take an event from the application and queue it for every sink.
+
+        Once closed, and where a sink traces from within its own write, it is counted dropped.
+        """
+        if writing.here:
+            self.refuse("traced_by_sink")
+        else:
+            self._append(draft)
 
     def refuse(self, reason: str) -> None:
         """Take an event from the application and drop it at once, for a reason."""
-        self.accepted += 1
         self.refused[reason] += 1
 
     def _append(self, draft: Draft) -> None:
         if self.closed:
             self.refused["shutdown"] += 1
             return
-        self.tail += 1
         if not self.cursors:
-            self._head = self.tail
+            self._head += 1
             return
-        self._items[self.tail - 1] = draft
         self._bytes += draft.size
+        # One step, which neither an interrupt nor a handler that traces in between can halve.
+        self._items.append(draft)
         while (self._bytes > self._max_bytes or len(self._items) > self._max_events) and len(self._items) > 1:
             self._discard_oldest()
         if self.sleepers:
@@ -123,7 +146,6 @@ class EventLog:
         """Take an event and hold it back; False where there is no room to hold any more."""
         if self.held >= self._max_events or self.held_bytes + draft.size > self._max_bytes:
             return False
-        self.accepted += 1
         self.held += 1
         self.held_bytes += draft.size
         return True
@@ -157,7 +179,7 @@ class EventLog:
         stop = min(self.tail, start + max_events)
         cursor.position = stop
         cursor.in_flight = stop - start
-        return [self._items[number] for number in range(start, stop)]
+        return list(islice(self._items, start - self._head, stop - self._head))
 
     def put_back(self, cursor: Cursor) -> None:
         """Undo a `take`."""
@@ -177,8 +199,9 @@ class EventLog:
 
     def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
         """Record what a sink says of events it kept; what it says of more events than it has is not believed."""
-        for kind, count in (("delivered", receipt.delivered), ("failed", receipt.failed), *receipt.dropped.items()):
-            settled = max(0, min(count, cursor.kept))
+        dropped = receipt.dropped.items() if isinstance(receipt.dropped, dict) else ()
+        for kind, count in (("delivered", receipt.delivered), ("failed", receipt.failed), *dropped):
+            settled = min(whole(count), cursor.kept)
             cursor.kept -= settled
             if kind == "delivered":
                 cursor.delivered += settled
@@ -235,5 +258,5 @@ class EventLog:
         return {reason: count for reason, count in total.items() if count}
 
     def _discard_oldest(self) -> None:
-        self._bytes -= self._items.pop(self._head).size
         self._head += 1
+        self._bytes -= self._items.popleft().size

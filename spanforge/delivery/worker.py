@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from spanforge import _clock
-from spanforge.delivery.guard import attempt
+from spanforge.delivery.guard import attempt, warn
 from spanforge.delivery.ledger import SinkLedger
-from spanforge.delivery.queue import Cursor, EventLog
+from spanforge.delivery.queue import Cursor, EventLog, whole, writing
 from spanforge.delivery.supply import GatheredSupply, Supply
 from spanforge.exceptions import SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks.base import Receipt, Sink
 
 __all__ = ["DeliveryPolicy", "Worker"]
-
-_log = logging.getLogger("spanforge")
 
 _IDLE_S: Final = 1.0
 _REPORT_EVERY_S: Final = 60.0
@@ -53,6 +50,7 @@ class Worker:
 
     def __init__(self, sink: Sink, log: EventLog, policy: DeliveryPolicy, on_idle: Callable[[], None]) -> None:
         self.sink = sink
+        self.name = sink.name
         self._log = log
         self._policy = policy
         self._on_idle = on_idle
@@ -82,9 +80,14 @@ class Worker:
         Raises:
             RuntimeError: The interpreter is shutting down, or the system has no more threads.
         """
-        thread = threading.Thread(target=self._run, name=f"spanforge {self.sink.name}", daemon=True)
+        thread = threading.Thread(target=self._run, name=f"spanforge {self.name}", daemon=True)
         thread.start()
         self._thread = thread
+
+    @property
+    def has_thread(self) -> bool:
+        """Tell whether a thread of its own delivers, or did."""
+        return self._thread is not None
 
     def is_current(self) -> bool:
         """Tell whether the calling thread is this worker."""
@@ -235,10 +238,16 @@ class Worker:
                 break
         self._one_by_one(events)
 
-    def _write(self, events: list[Event]) -> Exception | None:
+    def _write(self, events: list[Event]) -> BaseException | None:
         """Write a batch; settle it where that succeeds, and return the error where it does not."""
         receipts: list[object] = []
-        error = attempt(lambda: receipts.append(self.sink.write(events)))
+        # A copy: what a sink does to its batch is its own affair.
+        batch = tuple(events)
+        writing.here = True
+        try:
+            error = attempt(lambda: receipts.append(self.sink.write(batch)))
+        finally:
+            writing.here = False
         if error is None:
             self._refused_probes = 0
             with self._log.lock:
@@ -258,16 +267,16 @@ class Worker:
             with self._log.lock:
                 self._log.settle_kept(self._cursor, receipts[0])
 
-    def _back_off(self, error: Exception, tries: int) -> float:
+    def _back_off(self, error: BaseException, tries: int) -> float:
         """Return the seconds to wait before the next try: ours, or the receiver's where that is longer."""
-        wanted = (error.retry_after_s or 0.0) if isinstance(error, SinkWriteError) else 0.0
+        asked = error.retry_after_s if isinstance(error, SinkWriteError) else None
+        wanted = float(asked) if isinstance(asked, (int, float)) and asked > 0 else 0.0
         return min(max(wanted, self._policy.backoff_s * 2 ** (tries - 1)), self._policy.max_backoff_s)
 
-    def _settle_front(self, events: list[Event], error: Exception) -> list[Event]:
+    def _settle_front(self, events: list[Event], error: BaseException) -> list[Event]:
         """Count what a partly written batch did write; return the rest."""
         self._note(error)
-        written = error.delivered if isinstance(error, SinkWriteError) else 0
-        written = min(max(written, 0), len(events))
+        written = min(whole(error.delivered), len(events)) if isinstance(error, SinkWriteError) else 0
         if written:
             with self._log.lock:
                 self._log.settle(self._cursor, delivered=written)
@@ -348,12 +357,12 @@ class Worker:
     def _past_stop(self) -> bool:
         return self._stop_by is not None and _clock.monotonic() >= self._stop_by
 
-    def _note(self, error: Exception | None) -> None:
+    def _note(self, error: BaseException | None) -> None:
         """Remember an error's class or code, and say so at most once a minute."""
         if error is None:
             return
-        self._last_error = error.reason if isinstance(error, SinkWriteError) else type(error).__name__
+        self._last_error = str(error.reason) if isinstance(error, SinkWriteError) else type(error).__name__
         now = _clock.monotonic()
         if now - self._reported_at >= _REPORT_EVERY_S:
             self._reported_at = now
-            _log.warning("spanforge sink %s: %s; get_status() has the counts", self.sink.name, self._last_error)
+            warn("spanforge sink %s: %s; get_status() has the counts", self.name, self._last_error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -33,6 +33,8 @@ class Retrieval:
         current = sf_rag.current_session_id()
         self._session_id = sf_rag.trace_query(query, session_id=current, **details)
         if current is None:
+            # A trace call that failed has given an id that was never opened.
+            self._stack.enter_context(suppress(KeyError))
             self._stack.callback(sf_rag.end_session, self._session_id)
         self._stage = self._stack.enter_context(sf_rag.retrieval(self._session_id))
 

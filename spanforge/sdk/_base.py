@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar
+from inspect import Parameter, signature
+from typing import Any, Final, ParamSpec, Self, TypeVar
 
+from spanforge import _clock, _ids
 from spanforge.config import Settings, SFClientConfig
-from spanforge.delivery.guard import guarded
+from spanforge.delivery.guard import attempt, guarded, warn
 from spanforge.sdk._runtime import RuntimeCell
 
 __all__ = ["SFClientConfig", "SFServiceClient"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_log = logging.getLogger("spanforge")
 
 shared_cell: Final = RuntimeCell()
 """The runtime that `sf_rag` and `sf_feedback` have in common, for the life of the process."""
@@ -40,10 +39,17 @@ class SFServiceClient:
             shared_cell if config is None else RuntimeCell(lambda: Settings.load_leniently(config.as_overrides()))
         )
         if config is not None and config.endpoint:
-            _log.warning("sf-%s: endpoint is never contacted; events go to sinks, see configure(sinks=…)", service_name)
+            warn("sf-%s: endpoint is never contacted; events go to sinks, see configure(sinks=…)", service_name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._service_name}>"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # An object that holds a client can be copied; the copy has the same one.
+        return self
 
     def __reduce__(self) -> Any:
         # A client is a process's own: pickling one with its locks and threads would make no sense elsewhere.
@@ -57,14 +63,38 @@ def never_raises(fallback: Callable[..., Any]) -> Callable[[Callable[P, T]], Cal
     """
 
     def decorate(method: Callable[P, T]) -> Callable[P, T]:
-        def recover(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        accepted = signature(method).parameters
+        takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values())
+
+        def recover(error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
             client: SFServiceClient = args[0]
-            runtime = client.cell.get()
-            if runtime.settings.strict:
+            runtime = client.cell.current()
+            if runtime is not None and runtime.settings.strict:
                 raise error
-            runtime.count(f"{method.__name__}_failed:{type(error).__name__}")
+            unknown = [] if takes_any else [name for name in kwargs if name not in accepted]
+            if unknown:
+                # The rest of the call is good: one name that means nothing here must not cost the event.
+                runtime = client.cell.get()
+                runtime.count(f"{method.__name__}_unknown_argument")
+                return call(*args, **{name: value for name, value in kwargs.items() if name in accepted})
+            if runtime is not None:
+                runtime.count(f"{method.__name__}_failed:{_known_name(error)}")
             return fallback(*args, **kwargs)
 
-        return guarded(method, recover)
+        call = guarded(method, recover)
+        return call
 
     return decorate
+
+
+def _known_name(error: BaseException) -> str:
+    """Name an error by its class, if that is one of Python's own: any other may be made of text."""
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"), "Exception")
+
+
+def new_session_id(client: SFServiceClient) -> str:
+    """Mint a session id, even where the client's runtime cannot be had."""
+    found: list[str] = []
+    if attempt(lambda: found.append(client.cell.get().new_session_id())) is not None:
+        found.append(_ids.encode(_ids.IdSource().mint(_clock.wall_ns())))
+    return found[0]

@@ -296,7 +296,7 @@ class _Reader:
             payload["_distance"] = True
 
 
-def _unreadable(_error: Exception, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> dict[str, Any]:
+def _unreadable(_error: BaseException, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> dict[str, Any]:
     return args[0].unreadable()
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+from weakref import WeakMethod
 
 from spanforge import _clock, _ids
 from spanforge._hashing import Hasher, utf8
@@ -20,7 +21,7 @@ from spanforge._text import Cleaner
 from spanforge.config import Settings
 from spanforge.delivery import lifecycle
 from spanforge.delivery.dispatch import Dispatcher
-from spanforge.delivery.guard import attempt, guarded
+from spanforge.delivery.guard import attempt, guarded, warn
 from spanforge.delivery.worker import DeliveryPolicy
 from spanforge.exceptions import ConfigError, StrictModeError
 from spanforge.namespaces.event import Binding, Draft
@@ -37,10 +38,15 @@ __all__ = ["Runtime", "RuntimeCell"]
 _log = logging.getLogger("spanforge")
 
 _SUMMARY_BYTES: Final = 2_600
-_OUTSIDE_BYTES: Final = 1_500
+_TAG_BYTES: Final = 160
+_MAX_REASONS: Final = 200
+_LEAVE_S: Final = 5.0
 _ID_BYTES: Final = 80
 _SWEEPS_PER_CALL: Final = 2
 _RECONFIGURE_S: Final = 2.0
+
+
+_NOBODY: Final = Binding()
 
 
 class Runtime:
@@ -83,7 +89,7 @@ class Runtime:
             max_events=settings.queue_events,
             max_bytes=settings.queue_bytes,
             in_line=settings.delivery == "sync",
-            on_idle=self.end_overdue,
+            on_idle=_weakly(self.end_overdue),
             on_start=on_start,
         )
         self._log = self.dispatcher.log
@@ -105,10 +111,12 @@ class Runtime:
     def count(self, reason: str) -> None:
         """Count something that went wrong without an event to show for it, and say so once for each kind."""
         with self._lock:
+            if reason not in self.replaced and len(self.replaced) >= _MAX_REASONS:
+                reason = "other"
             self.replaced[reason] += 1
             first = self.replaced[reason] == 1
         if first:
-            _log.warning("spanforge input replaced or left out: %s (counted in get_status().replaced)", reason)
+            warn("spanforge input replaced or left out: %s (counted in get_status().replaced)", reason)
 
     def new_session_id(self) -> str:
         """Mint a session id."""
@@ -120,10 +128,11 @@ class Runtime:
 
     def binding(self) -> Binding:
         """Return who an event made now is made for."""
-        own = bound.get()
+        own, base = bound.get(), self._default_binding
         if own is None:
-            return self._default_binding
-        base = self._default_binding
+            return base
+        if base == _NOBODY:
+            return own
         return Binding(own.org_id or base.org_id, own.team_id or base.team_id, own.actor_id, {**base.tags, **own.tags})
 
     # -- sessions -----------------------------------------------------------------------------------------------
@@ -184,15 +193,15 @@ class Runtime:
                 self._emit_orphan(event_type, session_id, payload, size)
         self.dispatcher.emitted()
 
-    def outside(self, event_type: str, session_id: str, payload: dict[str, Any]) -> None:
+    def outside(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
         """Emit an event that belongs to a session whether or not it is open, such as feedback; never sampled out."""
         with self._lock:
             if self._successor is not None:
-                self._successor.outside(event_type, session_id, payload)
+                self._successor.outside(event_type, session_id, payload, size)
                 return
             session = self._table.peek(session_id)
             parent = session.parent if session else None
-            self._log.accept(self._draft(event_type, session_id, payload, parent, _OUTSIDE_BYTES))
+            self._log.accept(self._draft(event_type, session_id, payload, parent, size))
         self.dispatcher.emitted()
 
     def end(self, session_id: str, error_type: str = "") -> RAGSessionPayload | None:
@@ -297,7 +306,10 @@ class Runtime:
         """Make an event and give it its place in the order: the next step, under the same lock, is to accept it."""
         wall_ns = _clock.wall_ns()
         number = self._ids.mint(wall_ns)
-        return Draft(number, wall_ns, event_type, session_id, payload, self.binding(), parent, size)
+        binding = self.binding()
+        if binding.tags:
+            size += _TAG_BYTES * len(binding.tags)
+        return Draft(number, wall_ns, event_type, session_id, payload, binding, parent, size)
 
     # -- sampling -----------------------------------------------------------------------------------------------
 
@@ -337,6 +349,17 @@ class Runtime:
                 old._log.refused["reconfigured"] += len(held)
                 held[:] = [draft for draft in held if self._log.hold(draft)]
             old._successor = self
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Call a method without keeping its object alive: a worker's thread must not keep a client that is gone."""
+    reference = WeakMethod(method)
+
+    def call() -> None:
+        if (found := reference()) is not None:
+            found()
+
+    return call
 
 
 def _no_span(*_: object) -> tuple[str, str] | None:
@@ -436,6 +459,20 @@ class RuntimeCell:
             old.dispatcher.close(_RECONFIGURE_S)
 
     # -- what the process tells us (spanforge.delivery.lifecycle) -----------------------------------------------
+
+    def __del__(self) -> None:
+        """The last client that used it is gone: its sessions end, and its workers with them."""
+        runtime = self.current()
+        # When the interpreter goes down, `at_exit` has been here, and threads are where they were stopped.
+        if runtime is not None and not runtime.dispatcher.closed and not sys.is_finalizing():
+            attempt(lambda: runtime.end_all("evicted"))
+            attempt(lambda: runtime.dispatcher.leave(_LEAVE_S))
+
+    def deliver(self) -> None:
+        """Deliver what waits, within the time the settings allow; the process may go on."""
+        runtime = self.current()
+        if runtime is not None:
+            runtime.dispatcher.flush(runtime.settings.exit_timeout_s)
 
     def after_fork(self) -> None:
         """Start anew in a child: its ledger, queues and sessions are empty, and what was queued is the parent's."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from spanforge.sdk import _coerce as coerce
-from spanforge.sdk._base import SFServiceClient, never_raises
+from spanforge.sdk._base import SFServiceClient, never_raises, new_session_id
 from spanforge.sdk._chunks import read_chunks
 from spanforge.sdk._context import current_session
 from spanforge.sdk._runtime import Runtime
@@ -24,9 +24,9 @@ _BYTES_PER_CHARACTER: Final = 4
 _EMPTY: Final[dict[str, Any]] = {}
 
 
-def own_session_id(client: SFServiceClient, *_args: Any, session_id: Any = None, **_kwargs: Any) -> str:
+def own_session_id(client: SFServiceClient, /, *_args: Any, session_id: Any = None, **_kwargs: Any) -> str:
     """What `trace_query` returns when all else failed: the caller's id, or a new one, so that its next call works."""
-    return coerce.identifier(session_id) or client.cell.get().new_session_id()
+    return coerce.identifier(session_id) or new_session_id(client)
 
 
 def nothing(*_args: Any, **_kwargs: Any) -> None:

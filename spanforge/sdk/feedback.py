@@ -14,13 +14,16 @@ from spanforge._text import Note, is_dict, unwrapped
 from spanforge.config import SFClientConfig
 from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
 from spanforge.sdk import _coerce as coerce
-from spanforge.sdk._base import SFServiceClient, never_raises
+from spanforge.sdk._base import SFServiceClient, never_raises, new_session_id
 from spanforge.sdk._context import current_session
 
 __all__ = ["FeedbackStatusInfo", "SFFeedbackClient"]
 
 _MAX_SESSIONS: Final = 1_000
 _MAX_PER_SESSION: Final = 100
+_MAX_BYTES: Final = 8 << 20
+_RATING_BYTES: Final = 1_500
+_BYTES_PER_CHARACTER: Final = 4
 _MAX_ISSUES: Final = 20
 _COMMON_ISSUES: Final = 5
 ALL_SESSIONS: Final = "*"
@@ -58,6 +61,11 @@ class FeedbackStatusInfo:
     sessions_tracked: int
 
 
+def _size(payload: FeedbackSubmittedPayload) -> int:
+    """Estimate the bytes a rating takes."""
+    return _RATING_BYTES + _BYTES_PER_CHARACTER * len(str(payload.metadata))
+
+
 class _Ratings:
     """The latest ratings by session, bounded, and how many there were in all.
 
@@ -71,6 +79,7 @@ class _Ratings:
         self.submitted = 0
         self._lock = threading.RLock()
         self._kept: OrderedDict[str, list[FeedbackSubmittedPayload]] = OrderedDict()
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -81,9 +90,11 @@ class _Ratings:
             kept = self._kept.setdefault(payload.session_id, [])
             self._kept.move_to_end(payload.session_id)
             kept.append(payload)
+            self._bytes += _size(payload) - sum(_size(old) for old in kept[:-_MAX_PER_SESSION])
             del kept[:-_MAX_PER_SESSION]
-            while len(self._kept) > _MAX_SESSIONS:
-                self._kept.popitem(last=False)
+            while len(self._kept) > _MAX_SESSIONS or (self._bytes > _MAX_BYTES and len(self._kept) > 1):
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= sum(_size(old) for old in oldest)
 
     def of(self, session_id: str) -> list[FeedbackSubmittedPayload]:
         with self._lock:
@@ -94,8 +105,8 @@ class _Ratings:
             return [payload for payloads in self._kept.values() for payload in payloads]
 
 
-def _no_feedback_id(client: SFFeedbackClient, *_args: Any, **_kwargs: Any) -> str:
-    return client.cell.get().new_session_id()
+def _no_feedback_id(client: SFFeedbackClient, /, *_args: Any, **_kwargs: Any) -> str:
+    return new_session_id(client)
 
 
 def _no_ratings(*_args: Any, **_kwargs: Any) -> list[dict[str, Any]]:
@@ -168,7 +179,7 @@ class SFFeedbackClient(SFServiceClient):
         self._own_ratings().add(payload)
         record = payload.to_dict()
         record["rating"] = chosen.value
-        runtime.outside("llm.feedback.submitted", payload.session_id, record)
+        runtime.outside("llm.feedback.submitted", payload.session_id, record, _size(payload))
         return feedback_id
 
     @never_raises(_no_ratings)

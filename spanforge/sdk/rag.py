@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from inspect import signature
+from typing import Any, Final
 
 from spanforge.config import SFClientConfig
 from spanforge.delivery.ledger import SinkLedger
@@ -43,6 +44,12 @@ class RAGStatusInfo:
     sinks: Mapping[str, SinkLedger] = field(default_factory=dict[str, SinkLedger])
     orphans: int = 0
     replaced: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+_LONGEST_WAIT_S: Final = 1e6
+"""Eleven days; a lock cannot be told to wait for ever longer."""
+
+_QUERY_DETAILS: Final = frozenset(signature(StageCalls.trace_query).parameters) - {"self", "query"}
 
 
 def _zero(*_args: Any, **_kwargs: Any) -> int:
@@ -135,7 +142,11 @@ class SFRAGClient(StageCalls):
 
     @never_raises(own_session_id)
     def _begin(self, query_hash: str, **details: Any) -> str:
-        return self._query(self.cell.get(), query_hash, **details)
+        runtime = self.cell.get()
+        known = {name: value for name, value in details.items() if name in _QUERY_DETAILS}
+        if len(known) < len(details):
+            runtime.note("session_unknown_argument")
+        return self._query(runtime, query_hash, **known)
 
     @never_raises(_so_far)
     def _read(self, hits: object, so_far: object) -> object:
@@ -246,4 +257,4 @@ class SFRAGClient(StageCalls):
 
 def _seconds(timeout: Any, runtime: Runtime) -> float:
     seconds = coerce.number(timeout, "timeout", runtime.note)
-    return 5.0 if seconds is None else max(0.0, seconds)
+    return 5.0 if seconds is None else min(max(0.0, seconds), _LONGEST_WAIT_S)

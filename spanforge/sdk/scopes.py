@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from spanforge import _clock
 from spanforge.namespaces.event import Binding
 from spanforge.namespaces.retrieval import RAGSessionPayload
 from spanforge.sdk import _coerce as coerce
-from spanforge.sdk._context import bound, current_session
+from spanforge.sdk._context import Frame, bound, current_session
 
 if TYPE_CHECKING:
     from spanforge.sdk._runtime import Runtime
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["AttachScope", "Bind", "GenerationScope", "RerankScope", "RetrievalScope", "SessionScope"]
 
 MAX_TAGS: Final = 50
-V = TypeVar("V")
-
-
-def _restore(variable: ContextVar[V], token: Token[V] | None) -> None:
-    """Undo a `set`; in a context that never saw it there is nothing to undo."""
-    if token is not None:
-        try:
-            variable.reset(token)
-        except ValueError:
-            return
 
 
 def _is_failure(kind: type[BaseException] | None) -> bool:
@@ -87,7 +76,7 @@ class Bind(_Block):
                 note("tags_too_many")
                 break
             kept[coerce.name(key, "tags", note)] = coerce.name(value, "tags", note)
-        self._token: Token[Binding | None] | None = bound.set(
+        self._frame = bound.enter(
             Binding(
                 coerce.name(org_id, "org_id", note) or before.org_id,
                 coerce.name(team_id, "team_id", note) or before.team_id,
@@ -100,8 +89,7 @@ class Bind(_Block):
         """Bound already."""
 
     def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
-        token, self._token = self._token, None
-        _restore(bound, token)
+        bound.leave(self._frame)
 
 
 class SessionScope(_Block):
@@ -128,20 +116,19 @@ class SessionScope(_Block):
         self._client = client
         self._begin = begin
         self._end = end
-        self._token: Token[str | None] | None = None
-        self._ended = False
+        self._frames: list[Frame[str | None]] = []
 
     def _enter(self) -> None:
-        self._ended = False
         self.session_id = self._begin()
-        self._token = current_session.set(self.session_id)
+        self._frames.append(current_session.enter(self.session_id))
 
     def _leave(self, kind: type[BaseException] | None) -> None:
-        token, self._token = self._token, None
-        _restore(current_session, token)
-        if not self._ended:
-            self._ended = True
-            self.summary = self._end(self.session_id, kind.__name__ if kind is not None and _is_failure(kind) else "")
+        # One that was entered twice, as a scope should not be, is two sessions, and ends both.
+        if not self._frames:
+            return
+        frame = self._frames.pop()
+        current_session.leave(frame)
+        self.summary = self._end(frame.value or "", kind.__name__ if kind is not None and _is_failure(kind) else "")
 
     def retrieval(self, **details: Any) -> RetrievalScope:
         """Time a block of this session as a retrieval."""
@@ -161,14 +148,14 @@ class AttachScope(_Block):
 
     def __init__(self, session_id: str | None) -> None:
         self._session_id = session_id
-        self._token: Token[str | None] | None = None
+        self._frames: list[Frame[str | None]] = []
 
     def _enter(self) -> None:
-        self._token = current_session.set(self._session_id)
+        self._frames.append(current_session.enter(self._session_id))
 
     def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
-        token, self._token = self._token, None
-        _restore(current_session, token)
+        if self._frames:
+            current_session.leave(self._frames.pop())
 
 
 class _StageScope(_Block):

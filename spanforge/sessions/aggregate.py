@@ -140,6 +140,11 @@ class Totals:
             self.errors += 1
         self.severity = max(self.severity, severity)
 
+    @property
+    def ids(self) -> int:
+        """Chunk ids remembered."""
+        return len(self.retrieved_ids or ()) + len(self.used_ids or ())
+
     def summary(self, session_id: str) -> dict[str, Any]:
         """Return every field of `RAGSessionPayload` that the fold determines; those of time and end are None."""
         count = self.grounding_count

@@ -6,7 +6,7 @@ Not locked: the client holds its one lock around every call.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Final
 
 from spanforge import _clock
 from spanforge.namespaces.event import Binding, Draft
@@ -14,6 +14,9 @@ from spanforge.namespaces.retrieval import EndReason, RAGSessionPayload
 from spanforge.sessions.aggregate import Totals
 
 __all__ = ["Session", "SessionTable"]
+
+_MAX_ENDED_IDS: Final = 100_000
+"""Chunk ids that all ended sessions remember together."""
 
 
 class Session:
@@ -87,11 +90,12 @@ class SessionTable:
         id_cap: Distinct chunk ids each remembers.
     """
 
-    __slots__ = ("_ended", "_id_cap", "_idle_ns", "_max_open", "_open", "_retained")
+    __slots__ = ("_ended", "_ended_ids", "_id_cap", "_idle_ns", "_max_open", "_open", "_retained")
 
     def __init__(self, *, max_open: int, retained: int, idle_s: float, id_cap: int) -> None:
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._ended: OrderedDict[str, Session] = OrderedDict()
+        self._ended_ids = 0
         self.limit(max_open=max_open, retained=retained, idle_s=idle_s, id_cap=id_cap)
 
     def limit(self, *, max_open: int, retained: int, idle_s: float, id_cap: int) -> None:
@@ -121,6 +125,8 @@ class SessionTable:
         session = self._ended.pop(session_id, None)
         if session is None:
             session = Session(session_id, binding, self._id_cap)
+        else:
+            self._ended_ids -= session.totals.ids
         session.final = None
         session.touched = _clock.monotonic_ns()
         self._open[session_id] = session
@@ -132,8 +138,10 @@ class SessionTable:
         if session is None:
             return None
         self._ended[session_id] = session
-        while len(self._ended) > self._retained:
-            self._ended.popitem(last=False)
+        self._ended_ids += session.totals.ids
+        while len(self._ended) > self._retained or (self._ended_ids > _MAX_ENDED_IDS and len(self._ended) > 1):
+            _, oldest = self._ended.popitem(last=False)
+            self._ended_ids -= oldest.totals.ids
         return session
 
     def ended(self, session_id: str) -> RAGSessionPayload | None:

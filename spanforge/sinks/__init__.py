@@ -93,6 +93,8 @@ def from_spec(spec: object, *, signing_key: SecretStr | None = None) -> Sink:
     """
     if not isinstance(spec, str):
         if isinstance(spec, Sink) and not isinstance(spec, type):
+            if not isinstance(spec.name, str) or not spec.name:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
+                raise ConfigError("sinks: a sink's `name` must be a str that is not empty")
             return spec
         raise ConfigError(
             f"sinks: an object of type {type(spec).__name__} is not a sink; "

@@ -19,7 +19,11 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path) or "\0" in str(path):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
         raise ConfigError("path: give the path of a file, as a str or os.PathLike")
-    return Path(path).expanduser().absolute()
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        unknown = "path: there is no such user; write the folder out in place of ~"
+    raise ConfigError(unknown)
 
 
 def sync_folder(folder: Path) -> None:

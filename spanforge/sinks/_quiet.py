@@ -24,7 +24,8 @@ class Quiet:
     """A lock to hold while SQLite works, and never while one waits."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Re-entrant: a signal handler may end the SDK while its own thread is inside SQLite.
+        self.lock = threading.RLock()
         _all.add(self)
 
     def __enter__(self) -> None:
@@ -49,7 +50,7 @@ class Quiet:
     def in_child() -> None:
         """The threads that might have held a lock are not here."""
         for quiet in list(_all):
-            quiet.lock = threading.Lock()
+            quiet.lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch  Windows has no fork

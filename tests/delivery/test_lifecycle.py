@@ -26,6 +26,9 @@ class Owner:
     def after_fork(self) -> None:
         self.hear("fork")
 
+    def deliver(self) -> None:
+        self.hear("deliver")
+
     def at_exit(self) -> None:
         self.hear("exit")
 
@@ -55,7 +58,7 @@ def test_on_sigterm_events_are_delivered_before_the_handler_that_was_there() -> 
     lifecycle.handle_sigterm()
     lifecycle.handle_sigterm()  # once is enough
     signal.raise_signal(signal.SIGTERM)
-    assert owner.heard == ["exit", "the application's"]
+    assert owner.heard == ["deliver", "the application's"]
 
 
 @pytest.mark.usefixtures("_own_sigterm")

@@ -21,7 +21,7 @@ def test_a_call_that_was_under_way_when_settings_changed_goes_to_the_new_ones(
     client.configure(sinks=after, delivery="sync")
     old.query(session_id, {"query_hash": "h"}, 100)
     old.stage("llm.rag.generated", session_id, {"status": "ok"}, 100)
-    old.outside("llm.feedback.submitted", session_id, {})
+    old.outside("llm.feedback.submitted", session_id, {}, 600)
     assert old.join("other") == "other"
     old.end_overdue()
     old.end_all("process_exit")

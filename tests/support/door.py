@@ -53,18 +53,18 @@ class Place(NamedTuple):
     def call(self, rag: SFRAGClient, feedback: SFFeedbackClient, value: Any) -> Any:
         """Make the call with this value and good ones for the other arguments; a scope is entered and left."""
         owner = {"sf_rag": rag, "sf_feedback": feedback}.get(self.owner)
-        scope = None
-        if owner is None:
-            owner = scope = _OWNERS[self.owner](rag)
-            scope.__enter__()
+        if owner is not None:
+            return self._call(owner, value)
+        with _OWNERS[self.owner](rag) as scope:
+            return self._call(scope, value)
+
+    def _call(self, owner: Any, value: Any) -> Any:
         arguments = {**_needed(getattr(owner, self.method)), self.argument: value}
         positional = [arguments.pop(name) for name in _positional_only(getattr(owner, self.method), arguments)]
         result = getattr(owner, self.method)(*positional, **arguments)
         if self.method in _OWNERS:
             with result:
                 pass
-        if scope is not None:
-            scope.__exit__(None, None, None)
         return result
 
 
