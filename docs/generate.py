@@ -15,6 +15,7 @@ from spanforge.sdk import SFFeedbackClient, SFRAGClient
 from spanforge.sdk._scores import RULES
 
 _HERE = Path(__file__).parent / "reference"
+_LONG = 100
 _EVENTS = {
     "llm.rag.query": retrieval.RetrievalQueryPayload,
     "llm.rag.retrieved": retrieval.RetrievalResultPayload,
@@ -26,11 +27,11 @@ _EVENTS = {
     "llm.feedback.submitted": feedback.FeedbackSubmittedPayload,
     "A chunk": retrieval.RetrievedChunk,
 }
-_CALLS = (
-    "trace_query trace_retrieval trace_rerank trace_generation trace_evaluation escalate end_session get_session "
-    "join_session session retrieval rerank generation attach current_session_id bind configure flush aflush shutdown "
-    "get_status"
-).split()
+_CALLS = [
+    "trace_query", "trace_retrieval", "trace_rerank", "trace_generation", "trace_evaluation", "escalate",
+    "end_session", "get_session", "join_session", "session", "retrieval", "rerank", "generation", "attach",
+    "current_session_id", "bind", "configure", "flush", "aflush", "shutdown", "get_status",
+]  # fmt: skip
 _INPUTS = (Path(__file__).parent / "reference" / "_inputs.md").read_text(encoding="utf-8")
 
 
@@ -58,8 +59,8 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "What `configure()` takes. Each is also read from the environment, as `SPANFORGE_` and its name in capitals; keywords",
-        "win over the environment, which wins over the defaults. Lists are written `a, b` in the environment.",
+        "What `configure()` takes. Each is also read from the environment, as `SPANFORGE_` and its name in capitals;",
+        "keywords win over the environment, which wins over the defaults. Lists are written `a, b` in the environment.",
         "",
         "| setting | default | meaning |",
         "|---|---|---|",
@@ -75,8 +76,8 @@ def events_page() -> str:
         "# Events",
         "",
         "Payloads by type of event; [the envelope](envelope.md) is the same for all. Classes are in",
-        "`spanforge.namespaces.retrieval` and `spanforge.namespaces.feedback`: frozen, by keyword or position, with `to_dict()`",
-        "and `from_dict()`; an invalid value raises `ValueError` naming the field.",
+        "`spanforge.namespaces.retrieval` and `spanforge.namespaces.feedback`: frozen, by keyword or position, with",
+        "`to_dict()` and `from_dict()`; an invalid value raises `ValueError` naming the field.",
     ]
     for event_type, payload in _EVENTS.items():
         sections = _sections(payload.__doc__ or "")
@@ -120,7 +121,7 @@ def _signature(name: str, method: Any) -> str:
     signature = inspect.signature(method)
     kept = [parameter for key, parameter in signature.parameters.items() if key != "self"]
     text = str(signature.replace(parameters=kept)).replace("'", "")
-    return name + text if len(text) < 100 else name + text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+    return name + text if len(text) < _LONG else name + text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
 
 
 def standards_page() -> str:
@@ -128,8 +129,8 @@ def standards_page() -> str:
     lines = [
         "# Standards",
         "",
-        "What spanforge writes in the words of other standards. All span attributes stand on the same spans. `query`,",
-        "`retrieved`, `reranked`, `generated`, `evaluated`, `session`, `escalated` and `submitted` are the payloads of the",
+        "What spanforge writes in the words of other standards. All span attributes stand on the same spans.",
+        "`query`, `retrieved`, `reranked`, `generated`, `evaluated`, `session`, `escalated` and `submitted` are the payloads of the",
         "[events](events.md) of those names.",
     ]
     for standard in STANDARDS:

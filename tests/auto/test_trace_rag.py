@@ -102,7 +102,7 @@ def test_an_awaitable_from_a_plain_function_is_traced_when_it_is_awaited(events)
         return HITS
 
     async def run():
-        return await trace_rag(lambda query: inner(query))("q")
+        return await trace_rag(lambda query: inner(query))("q")  # noqa: PLW0108  inner is a coroutine function, this is not
 
     assert asyncio.run(run()) == HITS
     assert _ids_and_scores(events) == [("a", 0.9), ("7", 0.4)]

@@ -32,7 +32,10 @@ def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
-    sinks = [JsonlSink(folder / "events.jsonl", chain=True, signing_key=_KEY.encode()), SqliteSink(folder / "events.db")]
+    sinks = [
+        JsonlSink(folder / "events.jsonl", chain=True, signing_key=_KEY.encode()),
+        SqliteSink(folder / "events.db"),
+    ]
     with capture(sinks=sinks):
         for status in ("ok", "error"):
             session_id = sf_rag.trace_query("q", retriever_name="docs \x1b[31m[red]")

@@ -32,7 +32,11 @@ def _pages() -> list[Path]:
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: str(page.relative_to(_ROOT)))
 def test_examples_run(page: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _RUN, str(page)], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", _RUN, str(page)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[-1]) > 0
