@@ -130,8 +130,8 @@ def standards_page() -> str:
         "# Standards",
         "",
         "What spanforge writes in the words of other standards. All span attributes stand on the same spans.",
-        "`query`, `retrieved`, `reranked`, `generated`, `evaluated`, `session`, `escalated` and `submitted` are the payloads of the",
-        "[events](events.md) of those names.",
+        "`query`, `retrieved`, `reranked`, `generated`, `evaluated`, `session`, `escalated` and `submitted` are the",
+        "payloads of the [events](events.md) of those names.",
     ]
     for standard in STANDARDS:
         lines += ["", f"## {standard.name}", "", f"Version: {standard.version}. {standard.note}"]
