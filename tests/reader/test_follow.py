@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.stored import event, events, numbers
+from support.writers import write_while_followed
 
 from spanforge.namespaces.event import Event
 from spanforge.reader import follow
@@ -234,18 +235,12 @@ def test_a_sibling_that_vanishes_while_they_are_listed(
     assert follower.take(1) == [1]
 
 
-def _write(path: Path, worker: int) -> None:
-    sink = JsonlSink(path, max_bytes=5000)
-    for start in range(0, 300, 3):
-        sink.write(events(3, worker * 1000 + start))
-
-
 def test_many_writers_and_a_fast_rotation(tmp_path: Path, started: list[Follower]) -> None:
     path = tmp_path / "events.jsonl"
     started.append(follower := Follower(path))
     follower.settle()
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(path, number)) for number in range(3)]
+    writers = [context.Process(target=write_while_followed, args=(path, number)) for number in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.stored import events, numbers, strict_lines
+from support.writers import Together, write_batches
 
 from spanforge.exceptions import SinkWriteError
 from spanforge.namespaces.chain import verify_lines
@@ -27,17 +26,6 @@ KEY = b"k" * 32
 METHODS = [name for name in ("fork", "spawn") if name in multiprocessing.get_all_start_methods()]
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals, forks and limits are POSIX")
-
-
-def write_batches(path: Path, worker: int, barrier: Any, options: dict[str, Any]) -> None:
-    """Write 1,000 events numbered from `worker * 10_000`, in batches of 1 to 8."""
-    sink, start = JsonlSink(path, **options), 0
-    barrier.wait()
-    while start < 1000:
-        size = min(1 + start % 8, 1000 - start)
-        sink.write(events(size, worker * 10_000 + start))
-        start += size
-    sink.close()
 
 
 @pytest.mark.parametrize(
@@ -133,16 +121,13 @@ def test_kill_in_the_middle_of_writing_leaves_what_was_written(tmp_path: Path) -
 def test_a_writer_killed_among_others_costs_them_nothing(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(4)
     options = {"max_bytes": 50_000}
-    workers = [context.Process(target=write_batches, args=(path, number, barrier, options)) for number in range(4)]
+    # No barrier: one that the killed process waits at would keep the others for ever.
+    workers = [context.Process(target=write_batches, args=(path, number, Together(), options)) for number in range(4)]
     for worker in workers:
         worker.start()
     time.sleep(0.05)
     os.kill(workers[0].pid or 0, signal.SIGKILL)
-    if workers[0].exitcode is None:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            barrier.wait(0.1)  # stands in for the killed one, if it had not come so far
     for worker in workers:
         worker.join(90)
     assert [worker.exitcode for worker in workers[1:]] == [0] * 3

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stored import EVENTS, LAW, event, events, numbers
+from support.writers import write_rows
 
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
@@ -95,19 +96,11 @@ def test_a_relative_path_is_fixed_when_the_sink_is_made(tmp_path: Path, monkeypa
     assert (tmp_path / "events.db").exists()
 
 
-def _write_many(path: Path, worker: int, barrier: Any) -> None:
-    sink = SqliteSink(path)
-    barrier.wait()
-    for batch in range(10):
-        sink.write(events(10, worker * 1000 + batch * 10))
-    sink.close()
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_processes_that_open_and_write_at_once(tmp_path: Path, method: str) -> None:
     context = multiprocessing.get_context(method)
     path, barrier = tmp_path / "events.db", context.Barrier(4)
-    workers = [context.Process(target=_write_many, args=(path, number, barrier)) for number in range(4)]
+    workers = [context.Process(target=write_rows, args=(path, number, barrier)) for number in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
