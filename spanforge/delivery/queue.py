@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
 from itertools import islice
-from typing import cast
 
 from spanforge.namespaces.event import Draft
 from spanforge.sinks.base import Receipt
@@ -201,8 +199,7 @@ class EventLog:
 
     def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
         """Record what a sink says of events it kept; what it says of more events than it has is not believed."""
-        said: object = receipt.dropped
-        dropped = cast("Mapping[str, int]", said).items() if isinstance(said, Mapping) else ()
+        dropped = receipt.dropped.items() if isinstance(receipt.dropped, dict) else ()
         for kind, count in (("delivered", receipt.delivered), ("failed", receipt.failed), *dropped):
             settled = min(whole(count), cursor.kept)
             cursor.kept -= settled
