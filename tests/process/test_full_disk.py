@@ -77,7 +77,7 @@ def small_disk(tmp_path):
     folder.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
     if mount is None or umount is None or subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False, capture_output=True
+        [mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], check=False, capture_output=True
     ).returncode:  # fmt: skip
         pytest.skip("mounting a small tmpfs needs privileges this environment does not give")
     yield folder
