@@ -166,7 +166,8 @@ class Cleaner:
 
     def digest(self, value: object) -> str:
         """Return what stands where a digest belongs: a digest as given, any other text hashed."""
-        value = unwrapped(value)
+        if type(value) is not str:
+            value = unwrapped(value)
         if type(value) is str:
             return value if not value or is_digest(value) else self.hasher.digest(value)
         return self.hasher.digest(value) if type(value) is bytes and value else ""

@@ -35,6 +35,8 @@ _CHUNK_BYTES: Final = 480
 _BYTES_PER_CHARACTER: Final = 4
 _MAX_SOURCE: Final = 1_024
 _PAIR: Final = 2
+_THREE: Final = len(_THREE_KEYS)
+_FOUR: Final = len(_FOUR_KEYS)
 
 
 class Chunks(NamedTuple):
@@ -87,20 +89,20 @@ class ChunkCollector:
 
     def add(self, hits: Any) -> None:
         """Read some hits of the result; their text is hashed now."""
-        payloads, size = self._payloads, self._size
+        payloads, size, given, limit = self._payloads, self._size, self._given, self._limit
         for hit in _items(hits, self._note):
-            self._given += 1
-            if len(payloads) >= self._limit:
+            given += 1
+            if len(payloads) >= limit:
                 continue
             # A dict that already says exactly what a chunk is, which most are, goes the short way.
             payload = _plain(hit) if type(hit) is dict else None
             if payload is None:
-                payload = _read(_Reader(self._cleaner, self._note, self._given), hit)
+                payload = _read(_Reader(self._cleaner, self._note, given), hit)
                 self._mapped = self._mapped or "raw_score" in payload or "_mapped" in payload
                 size += _BYTES_PER_CHARACTER * len(str(payload["metadata"]))
             size += _CHUNK_BYTES + len(payload["source"])
             payloads.append(payload)
-        self._size = size
+        self._size, self._given = size, given
 
     def result(self) -> Chunks:
         """Return what was read, scores mapped by one rule."""
@@ -114,9 +116,9 @@ def _plain(hit: Any) -> dict[str, Any] | None:
     """Read a dict of nothing but the plain keys, all as they should be; None for any other."""
     content_hash = ""
     try:
-        if len(hit) == len(_FOUR_KEYS):
+        if len(hit) == _FOUR:
             chunk_id, score, source, content_hash = _get_four(hit)
-        elif len(hit) == len(_THREE_KEYS):
+        elif len(hit) == _THREE:
             chunk_id, score, source = _get_three(hit)
         else:
             return None

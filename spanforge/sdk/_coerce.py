@@ -166,7 +166,8 @@ def number(value: Any, field: str, note: Note) -> float | None:
 
 def choice(value: Any, field: str, allowed: frozenset[str], note: Note, *, otherwise: str) -> str:
     """Return one of the allowed words; `otherwise`, noted, for anything else."""
-    value = unwrapped(value)
+    if type(value) is not str:
+        value = unwrapped(value)
     if type(value) is str and value in allowed:
         return value
     note(field)
