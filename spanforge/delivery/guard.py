@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -56,15 +57,18 @@ def _run(action: Callable[[], object]) -> BaseException | None:
 
 
 def _give(error: BaseException, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> BaseException:
+    # An interrupt is the user's, and Python raises it in the main thread alone: elsewhere it is a sink's own doing.
+    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        raise error
     return error
 
 
-# A sink that raises SystemExit or CancelledError has failed, and nothing more; an interrupt is the user's.
-_attempt = guarded(_run, _give, meant=(KeyboardInterrupt,), caught=BaseException)
+# A sink that raises SystemExit or CancelledError has failed, and nothing more.
+_attempt = guarded(_run, _give, meant=(), caught=BaseException)
 
 
 def attempt(action: Callable[[], object]) -> BaseException | None:
-    """Run `action` and return what it raised, None where it did not. Only KeyboardInterrupt passes."""
+    """Run `action` and return what it raised, None where it did not. Only the user's KeyboardInterrupt passes."""
     return _attempt(action)
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Mapping
+from functools import partial
 from itertools import islice
+from typing import Any, cast
 
+from spanforge.delivery.guard import guarded
 from spanforge.namespaces.event import Draft
 from spanforge.sinks.base import Receipt
 
@@ -20,6 +24,18 @@ __all__ = ["Cursor", "EventLog", "whole", "writing"]
 def whole(count: object) -> int:
     """Return a count as a sink gave it; anything that is no whole number, or below zero, is none."""
     return max(0, count) if type(count) is int else 0
+
+
+def _nothing(*_: Any) -> list[tuple[object, object]]:
+    return []
+
+
+@partial(guarded, recover=_nothing)
+def _claims(receipt: Receipt) -> list[tuple[object, object]]:
+    """Return what a receipt says, by outcome; one that cannot be read says nothing."""
+    dropped = cast("object", receipt.dropped)
+    reasons = cast("Mapping[object, object]", dropped).items() if isinstance(dropped, Mapping) else ()
+    return [("delivered", receipt.delivered), ("failed", receipt.failed), *reasons]
 
 
 class _Writing(threading.local):
@@ -199,8 +215,7 @@ class EventLog:
 
     def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
         """Record what a sink says of events it kept; what it says of more events than it has is not believed."""
-        dropped = receipt.dropped.items() if isinstance(receipt.dropped, dict) else ()
-        for kind, count in (("delivered", receipt.delivered), ("failed", receipt.failed), *dropped):
+        for kind, count in _claims(receipt):
             settled = min(whole(count), cursor.kept)
             cursor.kept -= settled
             if kind == "delivered":
@@ -208,7 +223,7 @@ class EventLog:
             elif kind == "failed":
                 cursor.failed += settled
             elif settled:
-                cursor.dropped[kind] += settled
+                cursor.dropped[kind if type(kind) is str else "unnamed"] += settled
         self.changed.notify_all()
 
     def keep(self, cursor: Cursor, count: int) -> None:

@@ -5,50 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
-from support.faulty_sinks import HungSink
+from support.delivering import QUICK, emit, ledger
+from support.faulty_sinks import HungSink, Scripted
 from support.moody_sinks import BoxSink, MoodySink
 
 from spanforge.delivery import worker
 from spanforge.exceptions import SinkWriteError
-from spanforge.namespaces.event import Event
 from spanforge.sdk import SFRAGClient
-from spanforge.sinks.base import BaseSink, Receipt
 from spanforge.sinks.memory import MemorySink
 
 Connect = Callable[..., SFRAGClient]
-QUICK = {"delivery": "thread", "batch_delay_s": 0.0, "backoff_s": 0.0}
-
-
-class Scripted(BaseSink):
-    """Raises what its script says, write by write; takes everything once the script is at its end."""
-
-    name = "scripted"
-
-    def __init__(self, *script: Exception | None) -> None:
-        self.script = list(script)
-        self.writes: list[list[str]] = []
-        self.at: list[float] = []
-        self.taken: list[str] = []
-
-    def write(self, events: Sequence[Event], /) -> None:
-        self.writes.append([event.event_id for event in events])
-        self.at.append(time.monotonic())
-        error = self.script.pop(0) if self.script else None
-        if error is not None:
-            raise error
-        self.taken += [event.event_id for event in events]
-
-
-def emit(client: SFRAGClient, count: int) -> None:
-    for _ in range(count):
-        client.trace_query("q", session_id="s")
-
-
-def ledger(client: SFRAGClient, name: str = "scripted"):
-    return client.get_status().sinks[name]
 
 
 def test_a_batch_that_fails_is_tried_again_whole(connect: Connect) -> None:
@@ -75,16 +44,6 @@ def test_what_a_partial_write_has_written_is_not_written_again(connect: Connect)
     assert sink.writes[2] == sink.writes[1][2:]
     assert ledger(client).delivered == 6
     assert ledger(client).last_error == "DISK_FULL"
-
-
-@pytest.mark.parametrize("claimed", [-3, 99])
-def test_a_sink_that_claims_nonsense_is_held_to_what_it_was_given(claimed: int, connect: Connect) -> None:
-    sink = Scripted(SinkWriteError("ODD", delivered=claimed))
-    client = connect(sink, **QUICK)
-    emit(client, 1)
-    assert client.flush() == 0
-    assert ledger(client).balanced
-    assert ledger(client).delivered == 1
 
 
 def test_the_receiver_is_left_alone_as_long_as_it_asks(connect: Connect) -> None:
@@ -208,61 +167,6 @@ def test_receipts_settle_what_a_sink_kept(connect: Connect) -> None:
     assert ledger(client, "box").balanced
     assert ledger(client, "box").pending == 0
     assert ledger(client, "box").delivered == len(box.taken)
-
-
-def test_what_a_receipt_says_of_more_events_than_there_are_is_not_believed(connect: Connect) -> None:
-    class Boaster(BaseSink):
-        name = "boaster"
-
-        def write(self, _events: Sequence[Event], /) -> Receipt:
-            return Receipt(delivered=5, failed=5, dropped={"bored": 5})
-
-    client = connect(Boaster())
-    emit(client, 1)
-    assert ledger(client, "boaster").to_dict() == {
-        "accepted": 1, "delivered": 1, "failed": 0, "dropped": {}, "pending": 0, "last_error": "",
-    }  # fmt: skip
-
-
-def test_a_sink_may_return_what_it_likes(connect: Connect) -> None:
-    class Habit(MemorySink):
-        def write(self, events: Sequence[Event], /) -> int:  # type: ignore[override]
-            super().write(events)
-            return len(events)
-
-    client = connect(Habit(), **QUICK)
-    emit(client, 3)
-    assert client.flush() == 0
-    assert ledger(client, "memory").delivered == 3
-
-
-def test_an_interrupt_while_delivering_in_line_reaches_the_user_and_loses_nothing(connect: Connect) -> None:
-    sink = MoodySink()
-    client = connect(sink)
-    sink.mood = "interrupted"
-    with pytest.raises(KeyboardInterrupt):
-        emit(client, 1)
-    assert ledger(client, "moody").pending == 1
-    sink.mood = "well"
-    emit(client, 1)
-    assert ledger(client, "moody").delivered == 2
-
-
-def test_what_a_sink_traces_from_its_own_write_is_counted_and_goes_no_further(connect: Connect) -> None:
-    clients: list[SFRAGClient] = []
-
-    class Tracing(MemorySink):
-        def write(self, events: Sequence[Event], /) -> None:
-            super().write(events)
-            clients[0].trace_query("again", session_id="s")
-            clients[0].flush(0.0)
-
-    for options in ({}, QUICK):
-        clients[:] = [connect(Tracing(), **options)]
-        emit(clients[0], 1)
-        clients[0].flush()
-        found = ledger(clients[0], "memory")
-        assert (found.delivered, found.dropped) == (1, {"traced_by_sink": 1})
 
 
 def test_two_sinks_of_one_name_have_a_ledger_each(connect: Connect) -> None:

@@ -47,3 +47,23 @@ class EncodingSink(BaseSink):
     def write(self, events: Sequence[Event], /) -> None:
         for event in events:
             event.encode()
+
+
+class Scripted(BaseSink):
+    """Raises what its script says, write by write; takes everything once the script is at its end."""
+
+    name = "scripted"
+
+    def __init__(self, *script: BaseException | None) -> None:
+        self.script = list(script)
+        self.writes: list[list[str]] = []
+        self.at: list[float] = []
+        self.taken: list[str] = []
+
+    def write(self, events: Sequence[Event], /) -> None:
+        self.writes.append([event.event_id for event in events])
+        self.at.append(time.monotonic())
+        error = self.script.pop(0) if self.script else None
+        if error is not None:
+            raise error
+        self.taken += [event.event_id for event in events]
