@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spanforge import _clock
+from spanforge._text import class_name
 from spanforge.delivery.guard import attempt, warn
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.delivery.queue import Cursor, EventLog, whole, writing
@@ -361,7 +362,7 @@ class Worker:
         """Remember an error's class or code, and say so at most once a minute."""
         if error is None:
             return
-        self._last_error = str(error.reason) if isinstance(error, SinkWriteError) else type(error).__name__
+        self._last_error = str(error.reason) if isinstance(error, SinkWriteError) else class_name(type(error))
         now = _clock.monotonic()
         if now - self._reported_at >= _REPORT_EVERY_S:
             self._reported_at = now

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from spanforge import _clock
+from spanforge._text import class_name
 from spanforge.namespaces.event import Binding
 from spanforge.namespaces.retrieval import RAGSessionPayload
 from spanforge.sdk import _coerce as coerce
@@ -128,7 +129,7 @@ class SessionScope(_Block):
             return
         frame = self._frames.pop()
         current_session.leave(frame)
-        self.summary = self._end(frame.value or "", kind.__name__ if kind is not None and _is_failure(kind) else "")
+        self.summary = self._end(frame.value or "", class_name(kind) if kind is not None and _is_failure(kind) else "")
 
     def retrieval(self, **details: Any) -> RetrievalScope:
         """Time a block of this session as a retrieval."""

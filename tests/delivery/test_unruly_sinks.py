@@ -1,4 +1,4 @@
-"""Sinks, and logs, that raise, return and claim whatever they like: the ledger holds, and nothing reaches the application."""
+"""Sinks, and logs, that raise, return and claim what they like: the ledger holds, nothing reaches the application."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def test_a_receiver_that_asks_for_nonsense_is_tried_again_as_usual(asked: Any, c
     emit(client, 1)
     assert client.flush() == 0
     assert ledger(client).delivered == 1
+
+
+def test_an_error_made_of_text_is_named_without_it(connect: Connect) -> None:
+    client = connect(Scripted(type("text of a document", (OSError,), {})()))
+    emit(client, 1)
+    assert ledger(client).last_error == "class"
 
 
 class Unheard(BaseException):

@@ -88,6 +88,14 @@ def test_an_error_between_two_stages_is_the_sessions(strict: SFRAGClient) -> Non
     assert session.summary.error_count == 0
 
 
+@pytest.mark.parametrize("name", ["text that was asked", "E" * 1_000, "line\nbreak"])
+def test_an_error_whose_class_is_made_of_text_has_no_name(name: str, strict: SFRAGClient, sink: MemorySink) -> None:
+    made_of_text = type(name, (Exception,), {})
+    with pytest.raises(made_of_text), strict.session("q") as session, session.generation("m"):
+        raise made_of_text
+    assert of(sink, "generated")[0]["error_message"] == of(sink, "session")[0]["error_type"] == "class"
+
+
 def test_a_session_that_was_ended_inside_its_block_is_ended_once(strict: SFRAGClient, sink: MemorySink) -> None:
     with strict.session("q") as session:
         strict.end_session()
@@ -101,6 +109,46 @@ def test_a_scope_may_be_used_again(client: SFRAGClient, sink: MemorySink) -> Non
         with session, stage:
             pass
     assert len(of(sink, "session")) == len(of(sink, "generated")) == 2
+
+
+def test_a_scope_that_is_entered_within_itself_is_two_sessions_and_ends_both(
+    strict: SFRAGClient, sink: MemorySink
+) -> None:
+    scope = strict.session("q")
+    with scope:
+        outer = strict.current_session_id()
+        with scope:
+            inner = strict.current_session_id()
+        assert scope.summary is not None
+        assert scope.summary.session_id == inner != outer == strict.current_session_id()
+    assert {payload["session_id"] for payload in of(sink, "session")} == {outer, inner}
+    assert strict.get_status().active_sessions == 0
+    assert strict.current_session_id() is None
+
+
+def test_an_attached_session_may_be_attached_within_itself(strict: SFRAGClient) -> None:
+    session_id = strict.trace_query("q")
+    scope = strict.attach(session_id)
+    with scope, scope:
+        pass
+    scope.__exit__(None, None, None)  # once too often, as a careless ExitStack may
+    assert strict.current_session_id() is None
+
+
+def test_a_block_that_outlives_the_one_around_it_stays_current_until_it_is_left(strict: SFRAGClient) -> None:
+    """Generators are closed when they are, and not when their block would end."""
+    first = stream(strict)
+    next(first)
+    outer = strict.current_session_id()
+    second = stream(strict)
+    next(second)
+    inner = strict.current_session_id()
+    assert inner != outer
+    first.close()  # type: ignore[attr-defined]
+    assert strict.current_session_id() == inner
+    second.close()  # type: ignore[attr-defined]
+    assert strict.current_session_id() is None
+    assert strict.trace_query("of no session") not in {outer, inner}
 
 
 async def test_async_blocks_and_tasks_carry_the_session(strict: SFRAGClient, sink: MemorySink) -> None:
@@ -249,6 +297,15 @@ def test_bind_without_a_block_holds_for_the_rest_of_the_context(strict: SFRAGCli
     contextvars.copy_context().run(run)
     strict.trace_query("q", session_id="s")
     assert [event.actor_id for event in sink.events] == ["u1", ""]
+
+
+def test_bindings_left_out_of_order_are_gone_when_the_last_is(strict: SFRAGClient, sink: MemorySink) -> None:
+    first, second = strict.bind(org_id="a"), strict.bind(team_id="b")
+    first.__exit__(None, None, None)
+    strict.trace_query("q", session_id="s")
+    second.__exit__(None, None, None)
+    strict.trace_query("q", session_id="s")
+    assert [(event.org_id, event.team_id) for event in sink.events] == [("a", "b"), ("", "")]
 
 
 def test_no_more_than_fifty_tags_are_bound(client: SFRAGClient, sink: MemorySink) -> None:
