@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -23,6 +24,7 @@ __all__ = [
     "OtlpEnvironment",
     "SFClientConfig",
     "SecretStr",
+    "ServerSettings",
     "Settings",
     "openinference_hidden",
     "otlp_environment",
@@ -45,6 +47,7 @@ def _one_or_many(value: Any) -> Any:
     return cast("tuple[Any, ...]", split) if isinstance(split, tuple) else (split,)
 
 
+_Asymmetric = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _LONGEST_S: Final = 1e6
 """Eleven days: longer than anybody waits, short enough for every clock and lock."""
 
@@ -181,7 +184,7 @@ def _from_environment() -> dict[str, object]:
         if short.lower() in Settings.model_fields:
             if os.environ[name]:
                 values[short.lower()] = os.environ[name]
-        elif short not in _KNOWN_ELSEWHERE:
+        elif short not in _KNOWN_ELSEWHERE and not short.startswith("SERVER_"):
             _log.warning("unknown environment variable %s: it has no effect; see `spanforge doctor`", name)
     return values
 
@@ -190,6 +193,96 @@ def _remedy(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         return "there is no such setting; see the reference of `configure` for the list"
     return f"{message[:1].lower()}{message[1:]}"
+
+
+class ServerSettings(BaseModel):
+    """What the HTTP server can be told, frozen. Each field is also read from `SPANFORGE_SERVER_<FIELD IN CAPITALS>`.
+
+    Attributes:
+        host: Address to listen on; anything but loopback needs a key or an issuer.
+        port: Port to listen on; 0 takes a free one.
+        home: Folder of everything the server keeps: keys, documents, uploads, events.
+        allowed_hosts: Names that the `Host` header may carry, without port. Empty: the names of loopback on a
+            loopback address, any name elsewhere.
+        max_body_bytes: Longest body of a request, but for uploads.
+        max_upload_bytes: Longest body of an upload.
+        max_json_depth: Deepest nesting of a JSON body.
+        requests_per_minute: Requests an organisation may make in a minute, on average.
+        burst: Requests an organisation may make at once.
+        max_concurrent: Questions worked on at once; more are answered 503.
+        max_concurrent_per_org: Questions of one organisation worked on at once; more are answered 429.
+        max_jobs_per_org: Ingestion jobs of one organisation that may wait or run.
+        max_chunks_per_org: Storage quota of one organisation, in passages.
+        ingest_workers: Ingestion jobs worked on at once.
+        open_orgs: Organisations whose indexes are kept open.
+        body_timeout_s: Seconds a client may take to send a body.
+        retrieve_timeout_s: Seconds a search may take.
+        query_timeout_s: Seconds an answer may take, from question to result.
+        ingest_timeout_s: Seconds an ingestion job may take.
+        oidc_issuer: Issuer of bearer tokens (`iss`); empty for API keys alone.
+        oidc_audience: Audience that tokens must name (`aud`).
+        oidc_jwks: Where the issuer's public keys are: a URL, or a file.
+        oidc_algorithms: Signature algorithms that are accepted; asymmetric ones only.
+        oidc_org_claim: Claim that names the organisation; dots lead into nested claims.
+        oidc_user_claim: Claim that names the user.
+        oidc_roles_claim: Claim that lists roles.
+        oidc_teams_claim: Claim that lists teams.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8000, ge=0, le=65_535)
+    home: Path = Path("spanforge-server")
+    allowed_hosts: Annotated[frozenset[str], BeforeValidator(_split)] = frozenset()
+    max_body_bytes: int = Field(default=1 << 20, ge=1 << 10)
+    max_upload_bytes: int = Field(default=64 << 20, ge=1 << 10)
+    max_json_depth: int = Field(default=16, ge=4, le=100)
+    requests_per_minute: float = Field(default=600.0, gt=0)
+    burst: int = Field(default=100, ge=1)
+    max_concurrent: int = Field(default=32, ge=1)
+    max_concurrent_per_org: int = Field(default=16, ge=1)
+    max_jobs_per_org: int = Field(default=16, ge=1)
+    max_chunks_per_org: int = Field(default=1_000_000, ge=1)
+    ingest_workers: int = Field(default=2, ge=1, le=64)
+    open_orgs: int = Field(default=64, ge=1)
+    body_timeout_s: float = Field(default=60.0, gt=0, le=_LONGEST_S)
+    retrieve_timeout_s: float = Field(default=10.0, gt=0, le=_LONGEST_S)
+    query_timeout_s: float = Field(default=60.0, gt=0, le=_LONGEST_S)
+    ingest_timeout_s: float = Field(default=3_600.0, gt=0, le=_LONGEST_S)
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    oidc_jwks: str = ""
+    oidc_algorithms: Annotated[frozenset[_Asymmetric], BeforeValidator(_split)] = frozenset({"RS256", "ES256", "EdDSA"})
+    oidc_org_claim: str = Field(default="org_id", min_length=1)
+    oidc_user_claim: str = Field(default="sub", min_length=1)
+    oidc_roles_claim: str = Field(default="roles", min_length=1)
+    oidc_teams_claim: str = Field(default="teams", min_length=1)
+
+    @classmethod
+    def load(cls, overrides: Mapping[str, object] | None = None) -> Self:
+        """Build settings from keywords, then the environment, then the defaults.
+
+        Raises:
+            ConfigError: A value cannot be used; the message names the setting, not the value.
+        """
+        prefix = f"{_PREFIX}SERVER_"
+        names = {name.removeprefix(prefix).lower(): name for name in os.environ if name.startswith(prefix)}
+        unknown = sorted(name for field, name in names.items() if field not in cls.model_fields)
+        if unknown:
+            raise ConfigError(f"{unknown[0]}: there is no such setting of the server")
+        values = {field: os.environ[name] for field, name in names.items() if os.environ[name]}
+        problem = ""
+        try:
+            settings = cls.model_validate({**values, **(overrides or {})})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            problem = f"{first['loc'][0]}: {_remedy(first['type'], first['msg'])}"
+        else:
+            if not settings.oidc_issuer or (settings.oidc_audience and settings.oidc_jwks):
+                return settings
+            problem = "oidc_issuer: needs oidc_audience and oidc_jwks beside it"
+        raise ConfigError(problem)
 
 
 _NO_SECRET = SecretStr("")

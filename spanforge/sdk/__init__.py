@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spanforge.config import SecretStr, Settings, SFClientConfig
+from spanforge.config import SecretStr, ServerSettings, Settings, SFClientConfig
 from spanforge.sdk._base import SFServiceClient
 from spanforge.sdk.feedback import FeedbackStatusInfo, SFFeedbackClient
 from spanforge.sdk.rag import RAGStatusInfo, SFRAGClient
@@ -18,6 +18,7 @@ __all__ = [
     "SFRAGClient",
     "SFServiceClient",
     "SecretStr",
+    "ServerSettings",
     "SessionAggregate",
     "Settings",
     "configure",
