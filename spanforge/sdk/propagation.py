@@ -7,30 +7,46 @@ where OpenTelemetry, or somebody before us, has set them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import partial
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from spanforge import _ids
+from spanforge.delivery.guard import guarded
+from spanforge.sdk import _coerce as coerce
 from spanforge.sdk import sf_rag
 
 __all__ = ["extract", "inject"]
 
 _MEMBER: Final = "spanforge.session_id"
+_CARRIERS: Final = frozenset({"baggage", "traceparent"})
 _MAX_BAGGAGE: Final = 8_192
 _MAX_MEMBERS: Final = 64
 _MAX_ID: Final = 256
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
 
 
+def _note(*_: Any) -> None:
+    sf_rag.cell.get().note("headers")
+
+
+def _note_none(*_: Any) -> dict[str, str]:
+    _note()
+    return {}
+
+
+@partial(guarded, recover=_note)
 def inject(headers: MutableMapping[str, str], session_id: str | None = None) -> None:
     """Write a session into the headers of a request that another service will answer for it.
+
+    Headers that cannot be written to are left as they are, and counted in `get_status().replaced` as `headers`.
 
     Args:
         headers: Changed in place: a member is added to `baggage`, and `traceparent` is set where it is not there.
         session_id: The session; the current one without it. Outside of any session nothing is written.
     """
-    session_id = session_id or sf_rag.current_session_id()
+    session_id = coerce.identifier(session_id) or sf_rag.current_session_id()
     if not session_id or len(session_id) > _MAX_ID:
         return
     names = {name.lower(): name for name in headers}
@@ -44,18 +60,20 @@ def inject(headers: MutableMapping[str, str], session_id: str | None = None) -> 
         headers["traceparent"] = f"00-{trace_id}-{_ids.root_span_id_of(session_id)}-01"
 
 
-def extract(headers: Mapping[str, str]) -> str | None:
+def extract(headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]]) -> str | None:
     """Join the session that a request's headers carry.
 
     Args:
-        headers: Of the request; the case of their names does not matter.
+        headers: Of the request, as a mapping or as the pairs of bytes that an ASGI server hands over; the case of
+            their names does not matter. What comes from outside is never an error; anything that is no headers at
+            all is counted in `get_status().replaced` as `headers`.
 
     Returns:
         The session's id, to give to the trace calls or to `sf_rag.attach()`; None where the headers carry none.
         This process's part ends with `end_session()`, like any other.
     """
-    found = {name.lower(): value for name, value in headers.items() if name.lower() in {"baggage", "traceparent"}}
-    members = dict(_members(found.get("baggage", "")[:_MAX_BAGGAGE]))
+    found = _carried(headers)
+    members = dict(_members(found.get("baggage", "")))
     if _MEMBER not in members:
         return None
     session_id = unquote(members[_MEMBER].partition("=")[2].partition(";")[0].strip(), errors="replace")
@@ -65,6 +83,26 @@ def extract(headers: Mapping[str, str]) -> str | None:
     if runtime.settings.disabled:
         return session_id
     return runtime.join(session_id, _parent(found.get("traceparent", ""), session_id))
+
+
+@partial(guarded, recover=_note_none)
+def _carried(headers: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """Return the two headers that can carry a session, where they are there, each cut to what a header may hold."""
+    found: dict[str, str] = {}
+    pairs: Iterable[tuple[Any, Any]] = headers.items() if isinstance(headers, Mapping) else headers
+    for name, value in pairs:
+        carrier = _text(name).lower()
+        if carrier in _CARRIERS:
+            # One that comes twice is one list in two parts.
+            before = f"{found[carrier]}," if carrier in found else ""
+            found[carrier] = (before + _text(value)[:_MAX_BAGGAGE])[:_MAX_BAGGAGE]
+    return found
+
+
+def _text(value: object) -> str:
+    if type(value) is bytes:
+        return value.decode("latin-1")
+    return value if isinstance(value, str) else ""
 
 
 def _members(baggage: str) -> Iterator[tuple[str, str]]:

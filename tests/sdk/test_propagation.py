@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from spanforge import _ids
 from spanforge.conventions.session import Session
 from spanforge.conventions.spans import spans
+from spanforge.exceptions import StrictModeError
 from spanforge.namespaces.event import Event
 from spanforge.sdk import sf_rag
 from spanforge.sdk.propagation import extract, inject
@@ -131,6 +133,73 @@ def test_what_is_too_long_is_not_written():
 def test_headers_without_a_session_join_none(service, headers: dict[str, str]):
     assert extract(headers) is None
     assert service.all == []
+
+
+class Hostile(dict[str, str]):
+    """Headers of a framework that has its own opinion of them."""
+
+    def items(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [None, 7, "baggage", b"baggage", object(), ["baggage"], [("baggage",)], [1, 2], Hostile(baggage="x")],
+    ids=repr,
+)
+def test_what_is_no_headers_joins_none_and_is_counted(service, headers):
+    before = sf_rag.get_status().replaced.get("headers", 0)
+    assert extract(headers) is None
+    assert service.all == []
+    assert sf_rag.get_status().replaced["headers"] == before + 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        7,
+        ["spanforge.session_id=s"],
+        {"a": 1},
+        b"\xff\xfe",
+        "x" * 1_000_000,
+        "=" * 1_000_000,
+        "%" * 8_000,
+        "\ud800",
+    ],
+    ids=lambda value: str(type(value)),
+)
+def test_headers_of_any_value_raise_nothing_and_join_none(service, value):
+    assert extract({"baggage": value, "traceparent": value, 7: "x", b"\xff": "x", None: value}) is None
+    assert extract({"baggage": "spanforge.session_id=" + "y" * 300, "traceparent": value}) is None
+    assert extract({"baggage": "spanforge.session_id=s", "traceparent": value}) == "s"
+    sf_rag.end_session("s")
+    assert service.all[0].trace_id == _ids.trace_id_of("s")
+
+
+@pytest.mark.usefixtures("service")
+def test_an_asgi_servers_pairs_of_bytes_are_headers_too():
+    headers = headers_of("ünï cöde")
+    pairs = [(name.upper().encode(), value.encode()) for name, value in headers.items()]
+    assert extract(iter(pairs)) == "ünï cöde"
+    assert extract([(b"Baggage", b"tenant=acme"), *pairs]) == "ünï cöde", "two lines of one header are one list"
+    sf_rag.end_session("ünï cöde")
+
+
+@pytest.mark.parametrize("headers", [None, 7, {1: 2}, MappingProxyType({})], ids=repr)
+def test_headers_that_cannot_be_written_to_stay_as_they_are(service, headers):
+    before = sf_rag.get_status().replaced.get("headers", 0)
+    inject(headers, "s")
+    assert sf_rag.get_status().replaced["headers"] == before + 1
+    with capture(strict=True), pytest.raises(StrictModeError, match="headers"):
+        inject(headers, "s")
+
+
+@pytest.mark.usefixtures("service")
+def test_an_id_that_is_no_text_is_written_as_the_trace_calls_write_it():
+    assert extract(headers_of(b"\xff")) == "ff"
+    sf_rag.end_session("ff")
+    assert headers_of(object()) == {}
 
 
 @pytest.mark.parametrize(
