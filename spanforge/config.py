@@ -57,8 +57,8 @@ class Settings(BaseModel):
 
     Attributes:
         sinks: Where events go: `structlog`, `jsonl:PATH`, `sqlite:PATH`, `memory`, `otlp`, `otlp:URL`,
-            `ocsf:PATH`, `ocsf-aitf:PATH`, `kafka:HOST:PORT/TOPIC`, or objects with the methods of
-            `spanforge.sinks.base.Sink`.
+            `spool:FOLDER+otlp`, `spool:FOLDER+otlp:URL`, `ocsf:PATH`, `ocsf-aitf:PATH`, `kafka:HOST:PORT/TOPIC`,
+            or objects with the methods of `spanforge.sinks.base.Sink`.
         disabled: Every call becomes a cheap no-op that still returns a session id.
         sandbox: Events go to memory only, whatever `sinks` says.
         delivery: `thread` gives each sink a worker; `sync` delivers in the calling thread before the call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
@@ -52,8 +53,19 @@ class SFServiceClient:
         return self
 
     def __reduce__(self) -> Any:
-        # A client is a process's own: pickling one with its locks and threads would make no sense elsewhere.
-        raise TypeError(f"{type(self).__name__} cannot be pickled: import sf_rag or sf_feedback where it is needed")
+        # A client is a process's own, so what is pickled is its name: elsewhere it is the one that process has.
+        if self._config is None and self._service_name in _PUBLIC:
+            return _of_this_process, (self._service_name,)
+        raise TypeError(
+            f"{type(self).__name__} with a configuration of its own cannot be pickled: make one where it is needed"
+        )
+
+
+_PUBLIC: Final = {"rag": "sf_rag", "feedback": "sf_feedback"}
+
+
+def _of_this_process(service_name: str) -> SFServiceClient:
+    return getattr(import_module("spanforge.sdk"), _PUBLIC[service_name])
 
 
 def never_raises(fallback: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:

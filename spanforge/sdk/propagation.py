@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote, unquote
 
 from spanforge import _ids
@@ -86,10 +86,10 @@ def extract(headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]]) -> str |
 
 
 @partial(guarded, recover=_note_none)
-def _carried(headers: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[str, str]:
+def _carried(headers: Any) -> dict[str, str]:
     """Return the two headers that can carry a session, where they are there, each cut to what a header may hold."""
     found: dict[str, str] = {}
-    pairs: Iterable[tuple[Any, Any]] = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = cast("Mapping[Any, Any]", headers).items() if isinstance(headers, Mapping) else headers
     for name, value in pairs:
         carrier = _text(name).lower()
         if carrier in _CARRIERS:

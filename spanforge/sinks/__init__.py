@@ -45,6 +45,15 @@ def _otlp(target: str, _signing_key: SecretStr | None) -> Sink:
     return OtlpSink(target or None)
 
 
+def _spool(target: str, signing_key: SecretStr | None) -> Sink:
+    from spanforge.sinks.spool import Spool  # noqa: PLC0415  loaded only when used
+
+    folder, receiver, url = target.partition(_SPOOLED)
+    if not folder or not receiver or url[:1] not in {"", ":"}:
+        raise ConfigError(f"sinks: write {_written('spool', _SPECS['spool'][0])}")
+    return Spool(_otlp(url[1:], signing_key), folder)
+
+
 def _ocsf(target: str, _signing_key: SecretStr | None) -> Sink:
     from spanforge.sinks.ocsf import OcsfSink  # noqa: PLC0415  loaded only when used
 
@@ -64,12 +73,15 @@ def _kafka(target: str, _signing_key: SecretStr | None) -> Sink:
     return KafkaSink(servers, topic or "spanforge")
 
 
+_SPOOLED: Final = "+otlp"
+
 _SPECS: Final[dict[str, tuple[str, _Maker]]] = {
     "structlog": ("", _structlog),
     "memory": ("", _memory),
     "jsonl": ("PATH", _jsonl),
     "sqlite": ("PATH", _sqlite),
     "otlp": ("[URL]", _otlp),
+    "spool": ("FOLDER+otlp[:URL]", _spool),
     "ocsf": ("PATH", _ocsf),
     "ocsf-aitf": ("PATH", _ocsf_aitf),
     "kafka": ("HOST:PORT/TOPIC", _kafka),
@@ -82,8 +94,9 @@ def from_spec(spec: object, *, signing_key: SecretStr | None = None) -> Sink:
 
     Args:
         spec: `structlog`, `memory`, `jsonl:PATH`, `sqlite:PATH`, `otlp` (the endpoint from the environment),
-            `otlp:URL`, `ocsf:PATH`, `ocsf-aitf:PATH`, `kafka:HOST:PORT/TOPIC`, or an object with the methods
-            of `spanforge.sinks.base.Sink`, which is returned as it is.
+            `otlp:URL`, `spool:FOLDER+otlp`, `spool:FOLDER+otlp:URL`, `ocsf:PATH`, `ocsf-aitf:PATH`,
+            `kafka:HOST:PORT/TOPIC`, or an object with the methods of `spanforge.sinks.base.Sink`, which is returned
+            as it is.
         signing_key: Signs the hash chain of sinks that keep one.
 
     Raises:

@@ -127,6 +127,25 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_client_may_be_an_argument_of_a_child(tmp_path, method):
+    """It is no more than a name: the child uses the one of its own process."""
+    body = f"""
+def work(client):
+    assert client is sf_rag
+    client.end_session(client.trace_query("q"))
+
+if __name__ == "__main__":
+    one_session()
+    child = multiprocessing.get_context("{method}").Process(target=work, args=(sf_rag,))
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+"""
+    succeed(script(body), tmp_path, SPANFORGE_SINKS="jsonl:events.jsonl")
+    assert len(stored(tmp_path / "events.jsonl")) == EVENTS + 2
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_process_pool_executor(tmp_path, method):
     body = f"""
 from concurrent.futures import ProcessPoolExecutor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import pickle
@@ -12,7 +13,7 @@ import pytest
 
 from spanforge import _clock
 from spanforge.exceptions import ConfigError, StrictModeError, UnknownSessionError
-from spanforge.sdk import SFClientConfig, SFRAGClient
+from spanforge.sdk import SFClientConfig, SFRAGClient, SFServiceClient, sf_feedback, sf_rag
 from spanforge.sessions.sampling import is_sampled
 from spanforge.sinks.memory import MemorySink
 
@@ -266,10 +267,18 @@ def test_a_query_is_the_sha_256_of_its_utf_8(query: str, strict: SFRAGClient, si
 # -- the client -----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_is_a_processs_own() -> None:
-    client = SFRAGClient()
+@pytest.mark.parametrize("shared", [sf_rag, sf_feedback, SFRAGClient()], ids=repr)
+def test_a_pickled_client_is_the_one_of_the_process_that_unpickles_it(shared: SFServiceClient) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(shared, protocol))  # noqa: S301  made here
+        assert again is (sf_feedback if shared is sf_feedback else sf_rag)
+    assert copy.copy(shared) is copy.deepcopy(shared) is shared
+
+
+def test_a_client_with_a_configuration_of_its_own_cannot_be_pickled() -> None:
+    client = SFRAGClient(SFClientConfig(api_key="canary"))  # type: ignore[arg-type]
     assert repr(client) == "<SFRAGClient rag>"
-    with pytest.raises(TypeError, match="cannot be pickled"):
+    with pytest.raises(TypeError, match="with a configuration of its own cannot be pickled"):
         pickle.dumps(client)
 
 

@@ -33,6 +33,8 @@ def test_the_sinks_of_other_standards_have_names_too(tmp_path: Path, monkeypatch
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
     assert from_spec("otlp").name == "otlp:collector:4318"
     assert from_spec("otlp:http://other:4318").name == "otlp:other:4318"
+    assert from_spec(f"spool:{tmp_path}/a+b+otlp").name == "spool:otlp:collector:4318"
+    assert from_spec(f"spool:{tmp_path}/spool+otlp:http://other:4318").name == "spool:otlp:other:4318"
     assert from_spec(f"ocsf:{tmp_path}/a.jsonl").name == "ocsf:a.jsonl"
     assert from_spec(f"ocsf-aitf:{tmp_path}/a.jsonl").name == "ocsf-aitf:a.jsonl"
     for spec, name in (("kafka:127.0.0.1:9/events", "kafka:events"), ("kafka:127.0.0.1:9", "kafka:spanforge")):
@@ -78,6 +80,10 @@ class BaseSinkOfMine(BaseSink):
         "jsonl:",
         "structlog:secret",
         "memory:secret",
+        "spool:secret",
+        "spool:+otlp",
+        "spool:secret+kafka:secret",
+        "spool:secret+otlpx",
         object(),
         7,
         None,
