@@ -1,0 +1,109 @@
+"""The application: settings in, ASGI out."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from spanforge._version import __version__
+from spanforge.sdk import ServerSettings, sf_rag
+from spanforge.server.identity import Authenticator
+from spanforge.server.jobs import JobRunner
+from spanforge.server.keys import KeyStore
+from spanforge.server.limits import LOOPBACK_NAMES, BodyLimit, HostCheck, is_loopback
+from spanforge.server.problems import Problem, answer
+from spanforge.server.requests import Requests
+from spanforge.server.routes import ingestion, operations, questions
+from spanforge.server.routes import sources as source_routes
+from spanforge.server.service import Service
+from spanforge.server.tenants import Tenants, pipeline_maker
+from spanforge.server.throttle import Throttle
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from spanforge.reference import Pipeline
+
+_BY_STATUS: Final = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "TOO_LARGE", 415: "UNSUPPORTED_MEDIA_TYPE"}
+_FLUSH_S: Final = 5.0
+
+
+def create_app(
+    settings: ServerSettings | None = None, make_pipeline: Callable[[Path], Pipeline] | None = None
+) -> FastAPI:
+    """Return the HTTP API over a folder.
+
+    Args:
+        settings: What the server is told; from the environment where left out.
+        make_pipeline: Makes the pipeline of one organisation in the folder given, for answerers, rerankers or models
+            of your own; the bundled parts where left out.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+        OSError: The folder cannot be made.
+    """
+    settings = settings or ServerSettings.load()
+    service = _service(settings, make_pipeline or pipeline_maker(settings.max_chunks_per_org))
+    names = settings.allowed_hosts or (LOOPBACK_NAMES if is_loopback(settings.host) else frozenset())
+    app = FastAPI(
+        title="spanforge",
+        version=__version__,
+        summary="The RAG contract over HTTP",
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    for module in (ingestion, source_routes, questions, operations):
+        app.include_router(module.router)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _internal_problem)
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(HostCheck, names=names)
+    app.add_middleware(Requests)
+    return app
+
+
+def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Service:
+    keys = KeyStore(settings.home / "keys.sqlite")
+    tenants = Tenants(settings.home, make, settings.open_orgs)
+    return Service(
+        settings=settings,
+        keys=keys,
+        authenticator=Authenticator(keys),
+        tenants=tenants,
+        jobs=JobRunner(tenants, settings),
+        throttle=Throttle(
+            per_minute=settings.requests_per_minute,
+            burst=settings.burst,
+            at_once=settings.max_concurrent,
+            at_once_per_org=settings.max_concurrent_per_org,
+        ),
+        pool=ThreadPoolExecutor(settings.max_concurrent, "spanforge-work"),
+    )
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
+    service: Service = app.state.service
+    service.jobs.resume()
+    yield
+    service.close()
+    sf_rag.flush(_FLUSH_S)
+
+
+def _http_problem(request: Request, error: Exception) -> Response:
+    """Answer what the routing refuses."""
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    headers = dict(getattr(error, "headers", None) or {})
+    return answer(Problem(_BY_STATUS.get(status, "BAD_REQUEST"), headers=headers), request.state.request_id)
+
+
+def _internal_problem(request: Request, _: Exception) -> Response:
+    return answer(Problem("INTERNAL_ERROR"), request.state.request_id)

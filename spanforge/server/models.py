@@ -1,0 +1,249 @@
+"""Bodies of requests and answers. Names are the RAG contract's; what it leaves open is bounded here, for the schema to say.
+
+Requests are read strictly: no unknown field, no text where a number belongs. Answers that the pipeline makes are its own
+models, whole.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic.alias_generators import to_camel
+
+from spanforge.reference.models import DocumentFailure, JobStatus, Visibility
+
+if TYPE_CHECKING:
+    from spanforge.reference import DataSource
+    from spanforge.reference.models import IngestionOutput
+
+MAX_QUERY: Final = 4_096
+MAX_TOP_K: Final = 100
+MAX_FILTERS: Final = 16
+MAX_DOCUMENTS: Final = 1_000
+_MAX_NAMES: Final = 100
+_BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_PLAIN: Final = r"[^{}]*"
+_TEMPLATE: Final = (
+    rf"^(?:{_PLAIN}\{{context\}}{_PLAIN}\{{query\}}{_PLAIN}|{_PLAIN}\{{query\}}{_PLAIN}\{{context\}}{_PLAIN})$"
+)
+
+Identifier = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Names = Annotated[frozenset[Name], Field(max_length=_MAX_NAMES)]
+
+
+class RequestModel(BaseModel):
+    """Base of what clients send."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        alias_generator=to_camel,
+        extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+    )
+
+
+class ResponseModel(BaseModel):
+    """Base of what the server makes beside the pipeline's own models."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+TextField = Literal["document_id", "source", "media_type"]
+NumberField = Literal["page", "quality"]
+Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+_Text = Annotated[str, Field(max_length=512)]
+
+
+class TextFilter(RequestModel):
+    """A text field compared with one value."""
+
+    field: TextField
+    op: Comparison = "eq"
+    value: _Text = Field(repr=False)
+
+
+class TextListFilter(RequestModel):
+    """A text field that is one of several values."""
+
+    field: TextField
+    op: Literal["in"]
+    value: list[_Text] = Field(max_length=_MAX_NAMES, repr=False)
+
+
+class NumberFilter(RequestModel):
+    """A number field compared with one value."""
+
+    field: NumberField
+    op: Comparison = "eq"
+    value: float = Field(repr=False, ge=-1e9, le=1e9)
+
+
+class PageListFilter(RequestModel):
+    """A page that is one of several."""
+
+    field: Literal["page"]
+    op: Literal["in"]
+    value: list[Annotated[int, Field(ge=0, le=10**9)]] = Field(max_length=_MAX_NAMES, repr=False)
+
+
+class TimeFilter(RequestModel):
+    """The document's time compared with a moment; one without a zone is taken as UTC."""
+
+    field: Literal["timestamp"]
+    op: Comparison = "eq"
+    value: datetime = Field(repr=False)
+
+
+AnyFilter = TextFilter | TextListFilter | NumberFilter | PageListFilter | TimeFilter
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+class RetrieveRequest(RequestModel):
+    """Inputs of the retrieval stage."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, repr=False, examples=["What is the capital of France?"])
+    data_sources: list[Identifier] | None = Field(default=None, max_length=_MAX_NAMES)
+    """Ids of the sources to search; all accessible ones where left out."""
+    top_k: int = Field(default=10, ge=1, le=MAX_TOP_K)
+    filters: list[AnyFilter] = Field(default=[], max_length=MAX_FILTERS)
+    rerank: bool = True
+    rerank_model: str | None = Field(default=None, max_length=200)
+
+
+class QueryRequest(RetrieveRequest):
+    """Inputs of all stages of a question together."""
+
+    max_tokens: int = Field(default=2_000, ge=1, le=32_000)
+    template: str | None = Field(default=None, max_length=8_000, pattern=_TEMPLATE, repr=False)
+    strict_mode: bool = False
+    model: str | None = Field(default=None, max_length=200)
+    temperature: float = Field(default=0.3, ge=0.0, le=2.0)
+    stream: bool = False
+
+
+# --- ingestion -------------------------------------------------------------------------------------------------------
+
+
+class DocumentBody(RequestModel):
+    """A document: text as it is, or a file's bytes in base 64, whose kind is told by what they hold."""
+
+    document_id: Identifier
+    text: str | None = Field(default=None, min_length=1, repr=False)
+    content: Base64Bytes | None = Field(default=None, repr=False, json_schema_extra={"pattern": _BASE64})
+    name: str = Field(default="", max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")
+    timestamp: datetime | None = None
+    quality: float | None = Field(default=None, ge=0.0, le=1.0)
+    metadata: dict[str, JsonValue] = Field(default={}, max_length=64, repr=False)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> DocumentBody:
+        if (self.text is None) is (self.content is None):
+            raise ValueError("give either text or content")
+        return self
+
+
+class CutOptions(RequestModel):
+    """How documents are cut and embedded."""
+
+    data_source_id: Identifier
+    chunk_size: int = Field(default=512, ge=16, le=8_192)
+    chunk_overlap: int = Field(default=50, ge=0, le=4_096)
+    embedding_model: str | None = Field(default=None, max_length=200)
+
+
+class IngestRequest(CutOptions):
+    """Inputs of the ingestion stage. A document id that comes twice, or stands in the source, is replaced."""
+
+    documents: list[DocumentBody] = Field(min_length=1, max_length=MAX_DOCUMENTS)
+
+
+class Job(ResponseModel):
+    """State of an ingestion job: the outputs of the ingestion stage, and how far it is."""
+
+    job_id: str
+    data_source_id: str
+    status: JobStatus
+    indexed: int
+    unchanged: int
+    chunks: int
+    vector_ids: list[str]
+    total: int
+    failures: list[DocumentFailure]
+    reason: str | None
+    progress: float = Field(ge=0.0, le=1.0)
+
+    @classmethod
+    def of(cls, output: IngestionOutput) -> Job:
+        """Return the state as it is shown."""
+        return cls(**dict(output), progress=output.progress)
+
+
+# --- data sources ----------------------------------------------------------------------------------------------------
+
+
+class SourceRequest(RequestModel):
+    """A data source to create; whoever creates it owns it."""
+
+    name: Name = Field(examples=["Handbook"])
+    visibility: Visibility = Visibility.PERSONAL
+    roles: Names = frozenset()
+    teams: Names = frozenset()
+    users: Names = frozenset()
+
+
+class Source(ResponseModel):
+    """A data source."""
+
+    id: str
+    name: str
+    visibility: Visibility
+    roles: list[str]
+    teams: list[str]
+    users: list[str]
+    owner: str
+
+    @classmethod
+    def of(cls, source: DataSource, name: str) -> Source:
+        """Return the source as it is shown."""
+        return cls(
+            id=source.data_source_id,
+            name=name,
+            visibility=source.visibility,
+            roles=sorted(source.roles),
+            teams=sorted(source.teams),
+            users=sorted(source.user_ids),
+            owner=source.owner_id,
+        )
+
+
+class SourceList(ResponseModel):
+    """Data sources by id."""
+
+    sources: list[Source]
+
+
+class ProblemDocument(ResponseModel):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    instance: str
+    fields: list[str] | None = None
+
+
+class State(ResponseModel):
+    """How the server is."""
+
+    status: Literal["ok"]

@@ -1,0 +1,38 @@
+"""What keeps the server running asks: is it alive, is it ready, how is it doing."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from spanforge.sdk import sf_rag
+from spanforge.sdk.metrics import CONTENT_TYPE, metrics_text
+from spanforge.server.models import State
+from spanforge.server.problems import Problem
+from spanforge.server.service import Admitted, ServiceOf
+
+router = APIRouter(tags=["Operations"])
+
+
+@router.get("/healthz", response_model=State, summary="Is the process alive?")
+async def health() -> Response:
+    """Answer at once; says nothing of what the process needs."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/readyz", response_model=State, summary="Can it take requests?")
+async def ready(service: ServiceOf) -> Response:
+    """Answer `ok` while the server's folder can be read and it is not stopping."""
+    if service.jobs.is_closing or not service.tenants.readable():
+        raise Problem("OVERLOADED", "The server is stopping, or its folder cannot be read.", {"Retry-After": "5"})
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/metrics", response_class=PlainTextResponse, summary="Figures for Prometheus")
+async def metrics(_: Admitted) -> Response:
+    """Return the SDK's ledgers and counters of the whole process.
+
+    They count the work of all organisations, so they need a role of their own; to be on the same machine is not enough,
+    because behind a proxy everybody is.
+    """
+    return Response(metrics_text(sf_rag.get_status()), media_type=CONTENT_TYPE)

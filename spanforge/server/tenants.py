@@ -1,0 +1,138 @@
+"""One folder, one index and one catalogue for each organisation.
+
+Not one index with a filter: word statistics, quotas, ids and times would then depend on what other organisations keep.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spanforge.reference import Pipeline
+from spanforge.server.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from spanforge.reference.embedding import Embedder
+
+_FOLDER: Final = "orgs"
+
+
+@dataclass(slots=True)
+class Tenant:
+    """What one organisation has.
+
+    Attributes:
+        org_id: The organisation.
+        folder: Where everything of it is.
+        pipeline: Its reference RAG.
+        store: Names and jobs.
+        writing: Held by whoever changes documents or sources.
+    """
+
+    org_id: str
+    folder: Path
+    pipeline: Pipeline
+    store: Store
+    writing: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    users: int = 0
+
+    @property
+    def uploads(self) -> Path:
+        """Folder of the documents that jobs have not yet read."""
+        return self.folder / "uploads"
+
+    def close(self) -> None:
+        """Release what is held open."""
+        self.pipeline.close()
+        self.store.close()
+
+
+class Tenants:
+    """Opens organisations when they are first asked for, and keeps the most recently used ones open.
+
+    Args:
+        home: Folder of the server.
+        make: Makes the pipeline of an organisation, in a folder.
+        keep: How many stay open while nobody uses them.
+    """
+
+    def __init__(self, home: Path, make: Callable[[Path], Pipeline], keep: int) -> None:
+        self._root = home / _FOLDER
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._make = make
+        self._keep = keep
+        self._open: OrderedDict[str, Tenant] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def use(self, org_id: str) -> Generator[Tenant]:
+        """Open an organisation for the length of a block.
+
+        Raises:
+            IndexUnavailable: Its folder cannot be used.
+            EmbeddingFailed: Its embedding model is missing.
+        """
+        tenant = self._take(org_id)
+        try:
+            yield tenant
+        finally:
+            self._give_back(tenant)
+
+    def known(self) -> list[Path]:
+        """Return the folders of all organisations there are."""
+        return sorted(path for path in self._root.iterdir() if path.is_dir())
+
+    def readable(self) -> bool:
+        """Tell whether the folder of all organisations is there and may be used."""
+        return os.access(self._root, os.R_OK | os.W_OK | os.X_OK)
+
+    def close(self) -> None:
+        """Close all that nobody uses."""
+        with self._lock:
+            self._close_idle(0)
+
+    def _take(self, org_id: str) -> Tenant:
+        with self._lock:
+            tenant = self._open.get(org_id)
+            if tenant is None:
+                folder = self._root / hashlib.sha256(org_id.encode()).hexdigest()[:32]
+                folder.mkdir(exist_ok=True, mode=0o700)
+                (folder / "uploads").mkdir(exist_ok=True, mode=0o700)
+                tenant = Tenant(org_id, folder, self._make(folder / "index"), Store(folder / "jobs.sqlite"))
+                self._open[org_id] = tenant
+            self._open.move_to_end(org_id)
+            tenant.users += 1
+            return tenant
+
+    def _give_back(self, tenant: Tenant) -> None:
+        with self._lock:
+            tenant.users -= 1
+            self._close_idle(self._keep)
+
+    def _close_idle(self, keep: int) -> None:
+        idle = [tenant for tenant in self._open.values() if not tenant.users]
+        for tenant in idle[: max(0, len(self._open) - keep)]:
+            del self._open[tenant.org_id]
+            tenant.close()
+
+
+def pipeline_maker(max_chunks: int) -> Callable[[Path], Pipeline]:
+    """Return what makes pipelines by default: the bundled parts, one embedding model for all, a quota for each."""
+    shared: list[Embedder | None] = []
+
+    def make(folder: Path) -> Pipeline:
+        if not shared:
+            pipeline = Pipeline(folder, max_chunks=max_chunks)
+            shared.append(pipeline.embedder)
+            return pipeline
+        return Pipeline(folder, embedder=shared[0], max_chunks=max_chunks)
+
+    return make

@@ -1,0 +1,87 @@
+"""How much one organisation may ask, so that none can use up what the others need."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from spanforge import _clock
+from spanforge.server.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_REMEMBERED: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class Throttle:
+    """A token bucket and a count of work at hand for each organisation. Used from the event loop alone.
+
+    Args:
+        per_minute: Requests a bucket regains in a minute.
+        burst: Requests a full bucket holds.
+        at_once: Questions of all organisations worked on at once.
+        at_once_per_org: Questions of one organisation worked on at once.
+    """
+
+    def __init__(self, *, per_minute: float, burst: int, at_once: int, at_once_per_org: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = burst
+        self._at_once = at_once
+        self._at_once_per_org = at_once_per_org
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._working: Counter[str] = Counter()
+
+    def take(self, org_id: str) -> None:
+        """Count a request.
+
+        Raises:
+            Problem: The organisation has made too many.
+        """
+        now = _clock.monotonic()
+        bucket = self._buckets.setdefault(org_id, _Bucket(self._burst, now))
+        self._buckets.move_to_end(org_id)
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_second)
+        bucket.filled_at = now
+        if bucket.tokens < 1:
+            wait = math.ceil((1 - bucket.tokens) / self._per_second)
+            raise Problem("RATE_LIMITED", headers={"Retry-After": str(max(1, wait))})
+        bucket.tokens -= 1
+
+    def enter(self, org_id: str) -> None:
+        """Count work that begins; `leave` must follow.
+
+        Raises:
+            Problem: Too much is at hand.
+        """
+        if self._working[org_id] >= self._at_once_per_org:
+            raise Problem("TOO_MANY_AT_ONCE", headers={"Retry-After": "1"})
+        if self._working.total() >= self._at_once:
+            raise Problem("OVERLOADED", headers={"Retry-After": "1"})
+        self._working[org_id] += 1
+
+    def leave(self, org_id: str) -> None:
+        """Count work that has ended."""
+        self._working[org_id] -= 1
+        if not self._working[org_id]:
+            del self._working[org_id]
+
+    @contextmanager
+    def working(self, org_id: str) -> Generator[None]:
+        """Count work for the length of a block."""
+        self.enter(org_id)
+        try:
+            yield
+        finally:
+            self.leave(org_id)

@@ -1,0 +1,99 @@
+"""Documents between the request that brought them and the job that reads them: files that only their owner can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from spanforge.reference import Document
+from spanforge.reference.failures import ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MANIFEST: Final = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A document whose turn has not come, as `Ingestor` takes it."""
+
+    document_id: str
+    source: str
+    path: Path
+    facts: dict[str, Any]
+
+    def load(self) -> Document:
+        """Read the document.
+
+        Raises:
+            ParseError: Its file is gone.
+        """
+        content = b""
+        gone = False
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            gone = True
+        if gone:
+            raise ParseError("The upload is gone; send the document again.")
+        facts = dict(self.facts)
+        is_text = facts.pop("is_text")
+        stamp = facts.pop("timestamp")
+        return Document(
+            document_id=self.document_id,
+            text=content.decode() if is_text else None,
+            content=None if is_text else content,
+            timestamp=None if stamp is None else datetime.fromisoformat(stamp),
+            **facts,
+        )
+
+
+def spool(folder: Path, documents: Iterable[Document]) -> int:
+    """Write documents into a new folder, and return how many; all of them are on the disk when this returns."""
+    folder.mkdir(mode=0o700)
+    latest = {document.document_id: document for document in documents}
+    facts: list[dict[str, Any]] = []
+    for number, document in enumerate(latest.values()):
+        is_text = document.text is not None
+        _write(folder / str(number), (document.text or "").encode() if is_text else document.content or b"")
+        facts.append(
+            {
+                "document_id": document.document_id,
+                "is_text": is_text,
+                "name": document.name,
+                "media_type": document.media_type,
+                "timestamp": None if document.timestamp is None else document.timestamp.isoformat(),
+                "quality": document.quality,
+                "metadata": document.metadata,
+            }
+        )
+    _write(folder / _MANIFEST, json.dumps(facts).encode())
+    return len(facts)
+
+
+def spooled(folder: Path) -> Iterator[Spooled]:
+    """Yield the documents in a folder, in order; none where the folder is gone."""
+    manifest = folder / _MANIFEST
+    if not manifest.is_file():
+        return
+    for number, facts in enumerate(json.loads(manifest.read_bytes())):
+        document_id = facts.pop("document_id")
+        yield Spooled(document_id, facts["name"] or document_id, folder / str(number), facts)
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder of documents, where it is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123  a descriptor
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
