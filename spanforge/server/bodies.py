@@ -17,7 +17,7 @@ M = TypeVar("M", bound=BaseModel)
 JSON: Final = "application/json"
 MULTIPART: Final = "multipart/form-data"
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
-"""Strings and brackets. A string that never ends is one token too, or each of its quotes would be searched from anew."""
+"""Strings and brackets. A string that never ends is one token: else each quote in it would be searched from anew."""
 _FIELD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHOWN: Final = 8
 

@@ -204,9 +204,8 @@ class JobRunner:
         state = _with(state, progress)
         if state.progress >= 1.0:
             return state.model_copy(update={"status": JobStatus.COMPLETED})
-        if store.is_cancelled(job.job_id):
-            return _failed(state, CANCELLED)
-        return _failed(state, TIMED_OUT) if late() else None
+        reason = CANCELLED if store.is_cancelled(job.job_id) else TIMED_OUT if late() else ""
+        return _failed(state, reason) if reason else None
 
     def _ingestor(self, tenant: Tenant, row: JobRow) -> Ingestor:
         pipeline = tenant.pipeline

@@ -1,7 +1,7 @@
-"""Bodies of requests and answers. Names are the RAG contract's; what it leaves open is bounded here, for the schema to say.
+"""Bodies of requests and answers. Names are the RAG contract's; what it leaves open is bounded, and the schema says so.
 
-Requests are read strictly: no unknown field, no text where a number belongs. Answers that the pipeline makes are its own
-models, whole.
+Requests are read strictly: no unknown field, no text where a number belongs. Answers that the pipeline makes are its
+own models, whole.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _STATUS_OF_FAILURE: Final[Mapping[str, int]] = {
     "GENERATION_FAILED": 502,
     "INVALID_INPUT": 422,
 }
-"""The contract's failures that end a request. NO_RESULTS, RERANK_FAILED and CONTEXT_IGNORED never do: they are warnings."""
+"""The contract's failures that end a request; NO_RESULTS, RERANK_FAILED and CONTEXT_IGNORED are warnings."""
 
 _OWN: Final[Mapping[str, Kind]] = {
     "UNAUTHENTICATED": Kind(401, "Unauthenticated", "Send a valid API key or token as a bearer credential."),

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from spanforge.sdk import ServerSettings
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -70,17 +69,14 @@ class Service:
         context = contextvars.copy_context()
         future = asyncio.get_running_loop().run_in_executor(self.pool, context.run, run)
         future.add_done_callback(lambda _: self.throttle.leave(org_id))
-        late = False
-        done: set[asyncio.Future[T]] = set()
         done, _ = await asyncio.wait({future}, timeout=timeout_s)
-        late = not done
-        if late:
+        if not done:
             future.add_done_callback(_heard)
             raise Problem("TIMED_OUT")
         return future.result()
 
 
-def _heard(future: asyncio.Future[object]) -> None:
+def _heard(future: asyncio.Future[Any]) -> None:
     """Take note of how abandoned work ended, which asyncio would complain about otherwise."""
     if not future.cancelled():
         future.exception()

@@ -22,6 +22,7 @@ _MAX_UNFOLDED: Final = 256 << 20
 _MAX_RATIO: Final = 200
 """Ordinary Word documents unfold to about ten times their size; what goes far beyond is made to."""
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 _HTML_STARTS: Final = (b"<!doctype html", b"<html", b"<?xml")
 
 
@@ -70,5 +71,5 @@ def _archive(content: bytes) -> str:
 def _is_text(head: bytes) -> bool:
     if head.startswith(_MARKS):
         return True
-    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
+    controls = sum(head.count(byte) for byte in _CONTROLS)
     return 0 not in head and controls <= len(head) // 10

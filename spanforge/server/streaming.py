@@ -1,7 +1,7 @@
 """Answers as server-sent events: pieces of the answer, its citations, the whole result; or how it failed.
 
-`token` carries `{"text"}`, `citations` the citations used, `result` what the plain answer would have been, and `error` a
-problem document. What fails before the first piece is answered with its own status instead.
+`token` carries `{"text"}`, `citations` the citations used, `result` what the plain answer would have been, and `error`
+a problem document. What fails before the first piece is answered with its own status instead.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from fastapi.responses import StreamingResponse
 
@@ -20,7 +20,7 @@ from spanforge.server.asking import check_models, checked
 from spanforge.server.problems import Problem, problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Generator
 
     from starlette.types import Receive, Scope, Send
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from spanforge.server.identity import Principal
     from spanforge.server.models import QueryRequest
     from spanforge.server.service import Service
+
+T = TypeVar("T")
+_Item: TypeAlias = str | RagResult | None
 
 MEDIA_TYPE: Final = "text/event-stream"
 
@@ -76,7 +79,7 @@ class _Run:
         # One context for all steps, whichever threads they run in: the trace's current session lives in it.
         self._context = contextvars.copy_context()
         self._items = self._work(body, options)
-        self._step: asyncio.Future[str | RagResult | None] | None = None
+        self._step: asyncio.Future[_Item] | None = None
         service.throttle.enter(principal.org_id)
 
     async def next(self) -> str | RagResult | None:
@@ -86,14 +89,13 @@ class _Run:
             Problem: It failed, or took too long.
             RagFailure: A stage failed.
         """
-        loop = asyncio.get_running_loop()
-        self._step = loop.run_in_executor(self._service.pool, self._context.run, next, self._items, None)
+        step = self._step = self._in_pool(self._advance)
         whole = False
         try:
-            done, _ = await asyncio.wait({self._step}, timeout=max(0.0, self._deadline - _clock.monotonic()))
+            done, _ = await asyncio.wait({step}, timeout=max(0.0, self._deadline - _clock.monotonic()))
             if not done:
                 raise Problem("TIMED_OUT")
-            item = self._step.result()
+            item = step.result()
             whole = item is not None
             return item
         finally:
@@ -122,7 +124,13 @@ class _Run:
         if problem is not None:
             yield _event("error", json.dumps(problem.document()))
 
-    def _work(self, body: QueryRequest, options: AskOptions) -> Iterator[str | RagResult]:
+    def _in_pool(self, task: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._service.pool, lambda: self._context.run(task))
+
+    def _advance(self) -> _Item:
+        return next(self._items, None)
+
+    def _work(self, body: QueryRequest, options: AskOptions) -> Generator[str | RagResult]:
         user = self._principal.user
         with (
             sf_rag.bind(org_id=user.org_id, actor_id=user.user_id),
@@ -140,9 +148,7 @@ class _Run:
         def close(_: object) -> None:
             if not step.cancelled():
                 step.exception()
-            closing = asyncio.get_running_loop().run_in_executor(
-                self._service.pool, self._context.run, self._items.close
-            )
+            closing = self._in_pool(self._items.close)
             closing.add_done_callback(lambda _: self._service.throttle.leave(self._principal.org_id))
 
         step.add_done_callback(close)

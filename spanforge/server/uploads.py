@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference import Document
 from spanforge.reference.failures import ParseError
+from spanforge.reference.loading import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 _MANIFEST: Final = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
-    """A document whose turn has not come, as `Ingestor` takes it."""
+class Spooled(Waiting):
+    """A document whose turn has not come, in a file, and what else was said of it."""
 
-    document_id: str
-    source: str
-    path: Path
-    facts: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def load(self) -> Document:
         """Read the document.
@@ -35,9 +33,10 @@ class Spooled:
             ParseError: Its file is gone.
         """
         content = b""
-        gone = False
+        gone = self.path is None
         try:
-            content = self.path.read_bytes()
+            if self.path is not None:
+                content = self.path.read_bytes()
         except OSError:
             gone = True
         if gone:
@@ -84,7 +83,7 @@ def spooled(folder: Path) -> Iterator[Spooled]:
         return
     for number, facts in enumerate(json.loads(manifest.read_bytes())):
         document_id = facts.pop("document_id")
-        yield Spooled(document_id, facts["name"] or document_id, folder / str(number), facts)
+        yield Spooled(document_id, facts["name"] or document_id, folder / str(number), facts=facts)
 
 
 def remove(folder: Path) -> None:

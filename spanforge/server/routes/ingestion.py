@@ -72,7 +72,7 @@ async def follow(job_id: JobId, principal: Admitted, service: ServiceOf) -> Resp
 async def cancel(job_id: JobId, principal: Admitted, service: ServiceOf) -> Response:
     """Ask a job to stop. Documents that were ingested stay, whole; nothing is written from now on.
 
-    A job that was at work ends `failed` with the reason CANCELLED as soon as it notices; one that had ended stays as it is.
+    A job that was at work ends `failed` with the reason CANCELLED when it notices; one that had ended stays as it is.
     """
 
     def stop(tenant: Tenant) -> IngestionOutput:
