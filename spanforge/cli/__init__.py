@@ -11,7 +11,20 @@ from spanforge.exceptions import MissingExtraError, SpanforgeError
 
 __all__ = ["main"]
 
-_VERBS: Final = ("demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval")
+_VERBS: Final = (
+    "demo",
+    "sessions",
+    "show",
+    "tail",
+    "verify",
+    "export",
+    "doctor",
+    "ingest",
+    "ask",
+    "eval",
+    "serve",
+    "keys",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

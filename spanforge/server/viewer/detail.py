@@ -1,0 +1,258 @@
+"""One session as the page shows it: when each stage ran, what became of each chunk, and what was said of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spanforge.analysis import StoredSession
+from spanforge.conventions.session import Session, Stage
+from spanforge.namespaces._payload import Payload
+from spanforge.namespaces.event import Event
+from spanforge.namespaces.feedback import FeedbackSubmittedPayload
+from spanforge.namespaces.retrieval import (
+    EscalationPayload,
+    RAGEvaluationPayload,
+    RAGSessionPayload,
+    RAGSpanPayload,
+    RerankPayload,
+    RetrievalQueryPayload,
+    RetrievalResultPayload,
+    RetrievedChunk,
+)
+
+__all__ = ["MOST_CHUNKS", "MOST_EVENTS", "Bar", "ChunkRow", "Detail", "Ranking", "Tick", "detail"]
+
+MOST_EVENTS: Final = 2_000
+MOST_CHUNKS: Final = 200
+_LEAST_WIDTH: Final = 0.4
+_TICKS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One event on the timeline.
+
+    Attributes:
+        stage: Its kind, as one word; `about` is what it worked with.
+        start_us: Microseconds since the session began; `length_us` how long it took.
+        left: Where it begins, in percent of the timeline; `width` likewise. None for events without a length.
+        status: `ok`, `partial`, `error` or `timeout`; `error` is the class or code of what went wrong.
+    """
+
+    stage: str
+    about: str
+    start_us: int
+    length_us: int
+    left: float
+    width: float | None
+    status: str
+    error: str
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on the axis: microseconds since the session began, and percent of the timeline."""
+
+    us: int
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """What became of one chunk.
+
+    Attributes:
+        rank: Place in the retrieval, from 1; None where only the rerank has it.
+        reranked: Place after the rerank; None where it was cut, or nothing was reranked.
+        moved: Places it gained by the rerank.
+        used: Passed to a generation.
+        cited: Cited by the answer, where the trace says so.
+    """
+
+    rank: int | None
+    chunk: RetrievedChunk
+    reranked: int | None
+    reranked_score: float | None
+    moved: int | None
+    used: bool
+    cited: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A retrieval, and the rerank that followed it.
+
+    Attributes:
+        rows: At most `MOST_CHUNKS`, in the last order there is; `hidden` is how many more there are.
+        used: How many distinct chunks were passed to a generation.
+        says_cited: Whether the trace says of any chunk that the answer cites it.
+    """
+
+    retrieval: RetrievalResultPayload
+    rerank: RerankPayload | None
+    rows: list[ChunkRow]
+    hidden: int
+    used: int
+    says_cited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A session (see `spanforge.analysis.StoredSession` for what the summary means).
+
+    Attributes:
+        unread: Events of a type, or with a payload, that this version cannot read.
+        length_us: From the first start to the last end.
+    """
+
+    stored: StoredSession
+    session: Session
+    unread: int
+    bars: list[Bar]
+    ticks: list[Tick]
+    length_us: int
+    rankings: list[Ranking]
+    generations: list[RAGSpanPayload]
+    evaluations: list[RAGEvaluationPayload]
+    escalations: list[EscalationPayload]
+    feedback: list[FeedbackSubmittedPayload]
+
+
+_STAGES: Final[dict[type[Payload], str]] = {
+    RetrievalQueryPayload: "query",
+    RetrievalResultPayload: "retrieval",
+    RerankPayload: "rerank",
+    RAGSpanPayload: "generation",
+    RAGEvaluationPayload: "evaluation",
+    RAGSessionPayload: "summary",
+    EscalationPayload: "escalation",
+    FeedbackSubmittedPayload: "feedback",
+}
+_TIMED: Final = frozenset({"query", "retrieval", "rerank", "generation", "evaluation"})
+
+
+def detail(session_id: str, events: Sequence[Event]) -> Detail:
+    """Return what the page of a session shows.
+
+    Args:
+        session_id: The session.
+        events: Its events, at least one.
+    """
+    session = Session(events)
+    sound = [stage.event for stage in session.stages]
+    stored = StoredSession(session_id, sound or events)
+    timed = [stage for stage in session.stages if _STAGES[type(stage.payload)] in _TIMED]
+    shown = timed or list(session.stages)
+    start = min((stage.start_ns for stage in shown), default=0) // 1000
+    length = max((stage.end_ns for stage in shown), default=0) // 1000 - start
+    return Detail(
+        stored=stored,
+        session=session,
+        unread=session.unread,
+        bars=[_bar(stage, start, length) for stage in session.stages],
+        ticks=_ticks(length),
+        length_us=length,
+        rankings=_rankings(session),
+        generations=[stage.payload for stage in session.generations],
+        evaluations=[stage.payload for stage in session.evaluations],
+        escalations=[stage.payload for stage in session.of(EscalationPayload)],
+        feedback=[stage.payload for stage in session.of(FeedbackSubmittedPayload)],
+    )
+
+
+def _bar(stage: Stage[Payload], start: int, length: int) -> Bar:
+    kind = _STAGES[type(stage.payload)]
+    begins, ends = stage.start_ns // 1000 - start, stage.end_ns // 1000 - start
+    scale = 100 / length if length > 0 else 0.0
+    width = max(min((ends - begins) * scale, 100.0), _LEAST_WIDTH) if kind in _TIMED else None
+    left = min(max(begins * scale, 0.0), 100.0 - (width or 0.0))
+    payload: Any = stage.payload
+    return Bar(
+        stage=kind,
+        about=_about(stage.payload),
+        start_us=begins,
+        length_us=ends - begins,
+        left=round(left, 3),
+        width=None if width is None else round(width, 3),
+        status=getattr(payload, "status", "ok"),
+        error=getattr(payload, "error_message", None) or getattr(payload, "error_type", None) or "",
+        event_id=stage.event.event_id,
+    )
+
+
+def _about(payload: Payload) -> str:
+    match payload:
+        case RetrievalQueryPayload():
+            return payload.retriever_name
+        case RetrievalResultPayload():
+            return f"{len(payload.chunks):,} of {payload.total_found:,} found"
+        case RerankPayload() | RAGSpanPayload():
+            return payload.model
+        case RAGEvaluationPayload():
+            return payload.evaluator
+        case EscalationPayload():
+            return payload.rule
+        case FeedbackSubmittedPayload():
+            return payload.rating.value.replace("_", " ")
+        case RAGSessionPayload():
+            return (payload.end_reason or "").replace("_", " ")
+        case _:
+            return ""
+
+
+def _ticks(length: int) -> list[Tick]:
+    """Return marks at round times: 1, 2 or 5 times a power of ten microseconds apart."""
+    if length <= 0:
+        return [Tick(0, 0.0)]
+    step = 1
+    while length / step > _TICKS:
+        step = next(s for m in (1, 2, 5, 10) if (s := m * 10 ** (len(str(step)) - 1)) > step)
+    return [Tick(us, round(us * 100 / length, 3)) for us in range(0, length + 1, step)]
+
+
+def _rankings(session: Session) -> list[Ranking]:
+    used = {chunk_id for stage in session.generations for chunk_id in stage.payload.chunk_ids_used}
+    ids = [stage.event.event_id for stage in session.retrievals]
+    found: list[Ranking] = []
+    for number, stage in enumerate(session.retrievals):
+        until = ids[number + 1] if number + 1 < len(ids) else "~"
+        reranks = [r.payload for r in session.reranks if ids[number] < r.event.event_id < until]
+        found.append(_ranking(stage.payload, reranks[-1] if reranks else None, used))
+    return found
+
+
+def _ranking(retrieval: RetrievalResultPayload, rerank: RerankPayload | None, used: set[str]) -> Ranking:
+    after = {chunk.chunk_id: (rank, chunk) for rank, chunk in enumerate(rerank.chunks if rerank else (), 1)}
+    rows: list[ChunkRow] = []
+    for rank, chunk in enumerate(retrieval.chunks, 1):
+        rows.append(_row(rank, chunk, after.pop(chunk.chunk_id, None), used))
+    rows += [_row(None, chunk, (rank, chunk), used) for rank, chunk in after.values()]
+    if rerank:
+        # The new order first; what the rerank cut follows in the old one.
+        rows.sort(key=lambda row: (row.reranked is None, row.reranked or row.rank or 0))
+    return Ranking(
+        retrieval=retrieval,
+        rerank=rerank,
+        rows=rows[:MOST_CHUNKS],
+        hidden=max(0, len(rows) - MOST_CHUNKS),
+        used=len({row.chunk.chunk_id for row in rows if row.used}),
+        says_cited=any(row.cited is not None for row in rows),
+    )
+
+
+def _row(
+    rank: int | None, chunk: RetrievedChunk, after: tuple[int, RetrievedChunk] | None, used: set[str]
+) -> ChunkRow:
+    cited = chunk.metadata.get("cited")
+    return ChunkRow(
+        rank=rank,
+        chunk=chunk,
+        reranked=after[0] if after else None,
+        reranked_score=after[1].score if after else None,
+        moved=rank - after[0] if after and rank else None,
+        used=chunk.chunk_id in used,
+        cited=cited if isinstance(cited, bool) else None,
+    )

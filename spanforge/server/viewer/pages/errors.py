@@ -1,0 +1,39 @@
+"""What is shown where something cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from spanforge.server.viewer.shell import shell_of
+
+__all__ = ["HANDLERS", "NOT_FOUND"]
+
+NOT_FOUND: Final = "There is nothing here. The address may be wrong, or the session may not be in this store."
+_TITLES: Final = {400: "Not understood", 403: "Refused", 404: "Not found", 409: "No record", 413: "Too long"}
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    # The framework's own sentence for a path it does not know must not differ from ours for a session.
+    detail = NOT_FOUND if status == 404 else error.detail if isinstance(error, HTTPException) else ""  # noqa: PLR2004
+    return shell_of(request).page(
+        request, "error.html", status, title=_TITLES.get(status, "Not possible"), detail=detail
+    )
+
+
+def _broken(request: Request, _: Exception) -> Response:
+    return shell_of(request).page(
+        request,
+        "error.html",
+        500,
+        title="Something went wrong",
+        detail="The page could not be made. The server's log says why; the stored events are not affected.",
+    )
+
+
+HANDLERS: Final[Mapping[Any, Any]] = {HTTPException: _refused, 500: _broken}

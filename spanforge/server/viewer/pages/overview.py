@@ -1,0 +1,37 @@
+"""The figures of all sessions within a range of time."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from spanforge.server.viewer.charts import columns, nice_top, spans_of
+from spanforge.server.viewer.filters import RANGES, Filter
+from spanforge.server.viewer.overview import overview
+from spanforge.server.viewer.queries import choices
+from spanforge.server.viewer.shell import shell_of
+
+__all__ = ["overview_page"]
+
+
+def overview_page(request: Request) -> Response:
+    """Show the figures; the address is the whole filter."""
+    shell, wanted = shell_of(request), Filter.parse(request.query_params)
+    org = shell.org(request)
+    with shell.asking() as connection:
+        figures, names = overview(connection, org, wanted), choices(connection, org)
+    top = nice_top(max((bucket.sessions for bucket in figures.volume), default=1))
+    return shell.page(
+        request,
+        "overview.html",
+        active="overview",
+        wanted=wanted,
+        figures=figures,
+        names=names,
+        ranges=list(RANGES),
+        top=top,
+        columns=columns(figures.volume, top),
+        spans=spans_of(figures.latency),
+        grounding_top=max(figures.grounding) or 1,
+        source_top=max((source.chunks for source in figures.sources), default=1),
+    )

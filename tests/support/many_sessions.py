@@ -1,0 +1,83 @@
+"""Stores of any size: sessions of six events with figures that differ, made fast and the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from spanforge import _clock, _ids
+from spanforge.namespaces.event import Event
+from spanforge.sinks.sqlite import SqliteSink
+
+EVENTS_EACH = 6
+_START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
+_APART_NS = 7_000_000_000
+_BATCH = 6_000
+
+
+def many_events(sessions: int, *, org: str = "") -> Iterator[Event]:
+    """Give the events of some sessions, each seven seconds after the one before."""
+    random = Random(sessions)
+    for number in range(sessions):
+        yield from _session(number, random, org)
+
+
+def fill(path: Path, sessions: int, *, org: str = "") -> Path:
+    """Write a database of the sqlite sink with this many sessions."""
+    sink, events = SqliteSink(path), many_events(sessions, org=org)
+    while batch := list(islice(events, _BATCH)):
+        sink.write(batch)
+    sink.close()
+    return path
+
+
+def _session(number: int, random: Random, org: str) -> Iterator[Event]:
+    start = _START_NS + number * _APART_NS
+    session_id = _ids.encode((start // 1_000_000 << 80) | number)
+    failed, score = random.random() < 0.03, round(random.betavariate(6, 1.6), 3)
+    took = [round(random.lognormvariate(mean, 0.5), 3) for mean in (0.5, 3, 2.5, 6, 2)]
+    chunks = [
+        {
+            "chunk_id": f"c{random.randrange(5000)}",
+            "score": round(0.95 - 0.07 * rank, 3),
+            "source": f"guide-{random.randrange(40)}.md",
+        }
+        for rank in range(0 if random.random() < 0.04 else 5)
+    ]
+    payloads = [
+        ("llm.rag.query", {"query_hash": f"{number % 977:064x}", "retriever_name": ("docs", "wiki")[number % 5 == 0], "latency_ms": took[0]}),
+        ("llm.rag.retrieved", {"chunks": chunks, "total_found": len(chunks), "latency_ms": took[1]}),
+        ("llm.rag.reranked", {"model": "rerank-small", "input_count": 5, "output_count": 3, "chunks": chunks[::-1][:3], "latency_ms": took[2]}),
+        ("llm.rag.generated", {
+            "model": ("model-a", "model-b")[number % 3 == 0], "chunk_ids_used": [chunk["chunk_id"] for chunk in chunks[:2]],
+            "prompt_tokens": random.randrange(200, 2000), "output_tokens": random.randrange(20, 300), "latency_ms": took[3],
+            **({"status": "error", "error_message": "TimeoutError"} if failed else {"grounding_score": score}),
+        }),
+        ("llm.rag.evaluated", {"evaluator": "judge", "groundedness": score, "claims_total": 4, "claims_supported": 3, "latency_ms": took[4]}),
+    ]  # fmt: skip
+    at = start
+    for place, (event_type, payload) in enumerate(payloads):
+        at += int(payload["latency_ms"] * 1_000_000)
+        yield _event(session_id, number * EVENTS_EACH + place, at, event_type, payload, org)
+    summary = {
+        "status": "error" if failed else "ok",
+        "started_at": _clock.timestamp(start),
+        "ended_at": _clock.timestamp(at),
+        "end_reason": "ended",
+        "duration_ms": (at - start) / 1e6,
+    }
+    yield _event(session_id, number * EVENTS_EACH + 5, at, "llm.rag.session", summary, org)
+
+
+def _event(session_id: str, number: int, at: int, event_type: str, payload: dict[str, object], org: str) -> Event:
+    return Event(
+        event_id=_ids.encode((at // 1_000_000 << 80) | number),
+        event_type=event_type,
+        timestamp=_clock.timestamp(at),
+        source="tests@1.0.0",
+        session_id=session_id,
+        org_id=org,
+        payload={"session_id": session_id, **payload},
+    )
