@@ -22,6 +22,7 @@ from spanforge.config import Settings
 from spanforge.delivery import lifecycle
 from spanforge.delivery.dispatch import Dispatcher
 from spanforge.delivery.guard import attempt, guarded, warn
+from spanforge.delivery.queue import writing
 from spanforge.delivery.worker import DeliveryPolicy
 from spanforge.exceptions import ConfigError, StrictModeError
 from spanforge.namespaces.event import Binding, Draft
@@ -438,7 +439,10 @@ class RuntimeCell:
         if settings.handle_sigterm:
             lifecycle.handle_sigterm()
         # At the first event, not now: a child of multiprocessing clears what is registered before it runs its target.
-        return Runtime(settings, sinks, on_start=lambda: lifecycle.watch(self))
+        return Runtime(settings, sinks, on_start=_weakly(self._watch))
+
+    def _watch(self) -> None:
+        lifecycle.watch(self)
 
     def configure(self, overrides: dict[str, object]) -> None:
         """Put a new runtime in; the old one delivers what it has, for at most two seconds, and ends.
@@ -465,8 +469,11 @@ class RuntimeCell:
         runtime = self.current()
         # When the interpreter goes down, `at_exit` has been here, and threads are where they were stopped.
         if runtime is not None and not runtime.dispatcher.closed and not sys.is_finalizing():
+            # The garbage collector may be at work inside a sink's write, which has nothing to do with what ends here.
+            inside, writing.here = writing.here, False
             attempt(lambda: runtime.end_all("evicted"))
             attempt(lambda: runtime.dispatcher.leave(_LEAVE_S))
+            writing.here = inside
 
     def deliver(self) -> None:
         """Deliver what waits, within the time the settings allow; the process may go on."""

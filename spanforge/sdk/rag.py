@@ -141,7 +141,7 @@ class SFRAGClient(StageCalls):
         )
 
     @never_raises(own_session_id)
-    def _begin(self, query_hash: str, **details: Any) -> str:
+    def _begin(self, query_hash: str, /, **details: Any) -> str:
         runtime = self.cell.get()
         known = {name: value for name, value in details.items() if name in _QUERY_DETAILS}
         if len(known) < len(details):

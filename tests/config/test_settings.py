@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from pydantic import SecretStr
 
 from spanforge.config import OtlpEnvironment, Settings, SFClientConfig, openinference_hidden, otlp_environment
 from spanforge.exceptions import ConfigError
+from spanforge.sdk import SFRAGClient
 from spanforge.sinks.memory import MemorySink
 
 
@@ -50,6 +53,27 @@ def test_a_value_that_cannot_be_used_is_named_and_not_repeated(field: str, value
         Settings.load({field: value})
     assert "canary" not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e7, -1, "inf", "nan"])
+@pytest.mark.parametrize("field", [name for name, field in Settings.model_fields.items() if field.annotation is float])
+def test_a_time_or_a_share_is_a_number_that_clocks_and_locks_can_take(field: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^{field}: "):
+        Settings.load({field: value})
+
+
+def test_without_the_key_that_was_asked_for_nothing_is_digested_in_the_clear(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SPANFORGE_HASH_KEY", "canary: too short")
+    monkeypatch.setenv("SPANFORGE_SINKS", "memory")
+    assert Settings.load_leniently().disabled
+    client = SFRAGClient(SFClientConfig())
+    session_id = client.trace_query("q")
+    assert client.end_session(session_id).session_id == session_id
+    assert sum(ledger.accepted for ledger in client.get_status().sinks.values()) == 0
+    assert "hash_key" in caplog.text
+    assert "canary" not in caplog.text
 
 
 def test_a_key_of_any_characters_is_measured_in_bytes() -> None:

@@ -274,7 +274,38 @@ def test_a_clock_that_steps_back_keeps_order_and_durations(
     assert summary.ended_at >= summary.started_at
 
 
-def test_a_wrong_keyword_is_counted_by_the_call_that_had_it(client: SFRAGClient, sink: MemorySink) -> None:
-    client.trace_generation("s", "m", no_such_keyword=1)  # type: ignore[call-arg]
-    assert len(sink.of_type("llm.rag.generated")) == 1
+# The names that the calls themselves give to what they are called on, and one that nobody has.
+@pytest.mark.parametrize("keyword", ["no_such_keyword", "client", "error", "args", "method"])
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("trace_query", "query"),
+        ("trace_retrieval", "retrieved"),
+        ("trace_rerank", "reranked"),
+        ("trace_generation", "generated"),
+        ("trace_evaluation", "evaluated"),
+        ("escalate", "escalated"),
+    ],
+)
+def test_a_wrong_keyword_is_counted_by_the_call_that_had_it(
+    call: str, kind: str, keyword: str, client: SFRAGClient, sink: MemorySink
+) -> None:
+    getattr(client, call)(**{"query": "q"} if call == "trace_query" else {}, session_id="s", **{keyword: 1})
+    assert len(sink.of_type(f"llm.rag.{kind}")) == 1
+    assert client.get_status().replaced[f"{call}_unknown_argument"] == 1
+
+
+@pytest.mark.parametrize("keyword", ["no_such_keyword", "client", "query_hash"])
+def test_a_scope_opens_its_session_whatever_the_keyword(keyword: str, client: SFRAGClient, sink: MemorySink) -> None:
+    with client.session("q", namespace="n", **{keyword: "x"}) as session:
+        assert client.current_session_id() == session.session_id
+    (query,) = sink.of_type("llm.rag.query")
+    assert query["namespace"] == "n"
+    assert client.get_status().replaced == {"session_unknown_argument": 1}
+
+
+def test_a_stage_scope_is_emitted_whatever_the_keyword(client: SFRAGClient, sink: MemorySink) -> None:
+    with client.session("q") as session, session.generation("m", client="x") as generation:
+        generation.record(answer="x", prompt_tokens=3)
+    assert sink.of_type("llm.rag.generated")[0]["prompt_tokens"] == 3
     assert client.get_status().replaced == {"trace_generation_unknown_argument": 1}

@@ -118,6 +118,15 @@ def test_what_is_remembered_is_bounded(feedback: SFFeedbackClient, monkeypatch: 
     assert feedback.get_feedback("a") == []
 
 
+def test_and_so_are_the_bytes_of_it(feedback: SFFeedbackClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spanforge.sdk.feedback._MAX_BYTES", 100_000)
+    for number in range(20):
+        feedback.submit(f"s{number}", "t", "star_1", metadata={f"k{n}": n for n in range(500)})
+    kept = feedback.get_status().sessions_tracked
+    assert 1 <= kept < 10
+    assert len(feedback.get_feedback("s19")) == 1
+
+
 def test_a_forked_child_remembers_nothing_of_its_parents_ratings(
     feedback: SFFeedbackClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from spanforge.sdk import SFRAGClient
+from spanforge.namespaces.event import Event
+from spanforge.sdk import SFClientConfig, SFRAGClient
 from spanforge.sinks.memory import MemorySink
 
 Connect = Callable[..., SFRAGClient]
@@ -50,12 +54,45 @@ def test_a_forked_child_begins_anew_and_tells_its_sinks(
 
 
 def test_a_client_that_was_never_used_has_nothing_to_do_at_a_fork_or_the_end() -> None:
-    from spanforge.sdk import SFClientConfig
-
     unused = SFRAGClient(SFClientConfig())
     unused.cell.after_fork()
     unused.cell.at_exit()
     assert unused.cell.current() is None
+
+
+def test_a_client_for_each_request_leaves_no_thread_and_no_session_behind(sink: MemorySink) -> None:
+    before = threading.active_count()
+    for number in range(50):
+        own = SFRAGClient(SFClientConfig())
+        own.configure(sinks=sink, batch_delay_s=0.0)
+        own.trace_query("q", session_id=f"s{number}")
+        del own
+    for _ in range(20):
+        SFRAGClient().current_session_id()  # no configuration of its own: it is what `sf_rag` is
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+    assert len(sink.of_type("llm.rag.query")) == 50
+    assert {payload["end_reason"] for payload in sink.of_type("llm.rag.session")} == {"evicted"}
+    assert len(sink.of_type("llm.rag.session")) == 50
+
+
+def test_a_client_that_goes_while_another_ones_sink_writes_ends_its_sessions_all_the_same(
+    connect: Connect, sink: MemorySink
+) -> None:
+    """As happens by chance: the garbage collector runs in whichever thread made it run."""
+    doomed = [SFRAGClient(SFClientConfig())]
+    doomed[0].configure(sinks=sink, delivery="sync")
+    doomed[0].trace_query("q")
+
+    class Collecting(MemorySink):
+        def write(self, events: Sequence[Event], /) -> None:
+            doomed.clear()
+
+    connect(Collecting()).trace_query("q")
+    assert [payload["end_reason"] for payload in sink.of_type("llm.rag.session")] == ["evicted"]
 
 
 def test_at_the_end_open_sessions_end_and_what_comes_later_is_delivered_in_line(

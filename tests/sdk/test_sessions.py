@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from support.faulty_sinks import HungSink
 
 from spanforge import _clock
 from spanforge.exceptions import ConfigError, StrictModeError, UnknownSessionError
@@ -135,6 +136,39 @@ def test_more_chunk_ids_than_are_remembered_are_marked(connect: Connect, sink: M
     assert len(summary.unique_chunk_ids) == 2
     assert summary.total_chunks_used == 2
     assert client.get_status().replaced == {"chunks_too_many": 2}
+
+
+def test_reasons_are_bounded_however_many_there_are(client: SFRAGClient) -> None:
+    runtime = client.cell.get()
+    for number in range(500):
+        runtime.note(f"reason {number}")
+    assert len(client.get_status().replaced) == 201
+    assert client.get_status().replaced["other"] == 300
+
+
+def test_a_failure_whose_class_is_made_of_text_is_counted_under_a_name_of_pythons_own(client: SFRAGClient) -> None:
+    class Telling:
+        """Passes for a number of numpy, and answers with an error of its own making."""
+
+        shape = ()
+
+        def item(self) -> None:
+            raise type("text of the question", (LookupError,), {})
+
+    Telling.__module__ = "numpy"
+    client.trace_query("q", top_k=Telling())  # type: ignore[arg-type]
+    assert client.get_status().replaced == {"trace_query_failed:LookupError": 1}
+
+
+def test_what_tags_take_counts_towards_the_bytes_that_may_wait(connect: Connect) -> None:
+    hung = HungSink()
+    client = connect(hung, delivery="thread", queue_bytes=1 << 16, batch_events=1, batch_delay_s=0.0)
+    with client.bind(**{f"tag{number}": "x" * 200 for number in range(49)}):
+        for _ in range(100):
+            client.trace_generation("s", "m")
+    pending = client.get_status().sinks["hung"].pending
+    hung.release.set()
+    assert pending * 49 * 160 < (1 << 16) + 49 * 160 * 2
 
 
 # -- sampling -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
+import json
+import re
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -62,6 +65,41 @@ def kept(client: SFRAGClient, value: Any) -> Any:
 )
 def test_a_value_is_kept_as_json_can_say_it(value: Any, expected: Any, client: SFRAGClient) -> None:
     assert kept(client, value) == expected
+
+
+def test_below_the_top_keys_are_kept_where_they_are_words_of_a_filter_or_allowed(
+    connect: Callable[..., SFRAGClient], sink: MemorySink
+) -> None:
+    client = connect(sink, metadata_allow=["author"])
+    client.trace_query(
+        "q",
+        filters={
+            "body": {"salary": 3, "$eq": 1, "author": {"range": {"gte": 4, "diagnosis": 5}}},
+            "a whole question": [{"must": [{"term": {"key": 6, "word of a document": 7}}]}],
+        },
+    )
+    filters = sink.events[0].payload["filters"]
+    top, digested = filters
+    assert (top, digested[:11]) == ("body", "key:sha256:")
+    assert [key.partition(":")[0] for key in filters["body"]] == ["key", "$eq", "author"]
+    assert [key.partition(":")[0] for key in filters["body"]["author"]["range"]] == ["gte", "key"]
+    [inner] = filters[digested][0]["must"]
+    assert [key[:11] for key in inner["term"]] == ["key", "key:sha256:"]
+    text = json.dumps(filters)
+    assert not [word for word in ("salary", "diagnosis", "document", "question") if word in text]
+    assert [digit for digit in "3145678" if digit in re.sub("sha256:[0-9a-f]+", "", text)] == list("314567")
+
+
+@pytest.mark.parametrize("name", ["text of a document", "X" * 65])
+def test_an_object_whose_class_is_made_of_text_has_no_name(name: str, client: SFRAGClient) -> None:
+    made_of_text = type(name, (), {})
+    assert kept(client, made_of_text()) == "type:class"
+    assert kept(client, {"and": {made_of_text(): 1}})["and"] == {"key:class": 1}
+    client.trace_generation("s", "m", error_message=type(name, (Exception,), {})())
+    client.trace_generation("s", "m", error_message=type(name, (Exception,), {}))  # type: ignore[arg-type]
+    (sink,) = client.cell.get().dispatcher.sinks
+    assert isinstance(sink, MemorySink)
+    assert [payload["error_message"] for payload in sink.of_type("llm.rag.generated")] == ["class"] * 2
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,23 @@ def test_the_least_recently_used_makes_room(table: SessionTable) -> None:
     assert table.any_open() == "c"
 
 
+def test_ended_sessions_are_remembered_as_far_as_their_chunk_ids_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spanforge.sessions.table._MAX_ENDED_IDS", 10)
+    table = SessionTable(max_open=9, retained=9, idle_s=60.0, id_cap=100)
+    for name, chunks in [("a", 4), ("b", 4), ("c", 4), ("d", 50)]:
+        found = {"chunks": [{"chunk_id": f"{name}{number}"} for number in range(chunks)]}
+        table.open(name, Binding()).totals.add("llm.rag.retrieved", found, 1)
+        session = table.end(name)
+        assert session is not None
+        session.finish("ended")
+        if name == "c":
+            assert [table.ended(known) is not None for known in "abc"] == [False, True, True]
+    assert [table.ended(known) is not None for known in "abcd"] == [False, False, False, True]
+    table.open("d", Binding())
+    table.end("d")
+    assert table._ended_ids == 50
+
+
 def test_idle_time_counts_from_the_last_use(table: SessionTable, monkeypatch: pytest.MonkeyPatch) -> None:
     table.open("a", Binding())
     later = _clock.monotonic_ns() + 61_000_000_000

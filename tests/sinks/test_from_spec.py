@@ -96,6 +96,21 @@ def test_what_is_no_sink_is_refused_without_repeating_it(spec: object) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", [None, 5, "", ["x"], b"x"])
+def test_a_sink_needs_a_name_the_ledger_can_say(name: object) -> None:
+    nameless = BaseSinkOfMine()
+    nameless.name = name  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match=r"^sinks: a sink's `name` "):
+        from_spec(nameless)
+
+
+def test_a_home_that_is_nobodys_is_said_to_be() -> None:
+    with pytest.raises(ConfigError, match=r"^path: there is no such user") as caught:
+        from_spec("jsonl:~no-such-user-of-this-machine/events.jsonl")
+    assert "no-such-user-of" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_the_signing_key_reaches_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     sink = from_spec(f"jsonl:{path}", signing_key=SecretStr("k" * 32))
@@ -105,8 +120,8 @@ def test_the_signing_key_reaches_the_file(tmp_path: Path) -> None:
 
 def test_importing_the_package_loads_no_sink() -> None:
     code = (
-        "import sys, spanforge.sinks\n"
-        "print([name for name in sys.modules if name == 'sqlite3' or name == 'structlog'\n"
+        "import sys; before = set(sys.modules); import spanforge.sinks\n"
+        "print([name for name in sys.modules.keys() - before if name == 'sqlite3' or name == 'structlog'\n"
         "       or name.startswith('spanforge.sinks.') and not name.endswith('.base')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
