@@ -12,19 +12,8 @@ from spanforge.exceptions import MissingExtraError, SpanforgeError
 __all__ = ["main"]
 
 _VERBS: Final = (
-    "demo",
-    "sessions",
-    "show",
-    "tail",
-    "verify",
-    "export",
-    "doctor",
-    "ingest",
-    "ask",
-    "eval",
-    "serve",
-    "keys",
-)
+    "demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval", "serve", "keys",
+)  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,13 +7,16 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI, Request, Response
+from filelock import FileLock, Timeout
 from starlette.exceptions import HTTPException
 
 from spanforge._version import __version__
+from spanforge.exceptions import ConfigError
 from spanforge.sdk import ServerSettings, sf_rag
 from spanforge.server.identity import Authenticator
 from spanforge.server.jobs import JobRunner
-from spanforge.server.keys import KeyStore
+from spanforge.server.jwks import key_set
+from spanforge.server.keys import KEYS_FILE, KeyStore
 from spanforge.server.limits import LOOPBACK_NAMES, BodyLimit, HostCheck, is_loopback
 from spanforge.server.problems import Problem, answer
 from spanforge.server.requests import Requests
@@ -22,6 +25,8 @@ from spanforge.server.routes import sources as source_routes
 from spanforge.server.service import Service
 from spanforge.server.tenants import Tenants, pipeline_maker
 from spanforge.server.throttle import Throttle
+from spanforge.server.tokens import TokenVerifier
+from spanforge.server.viewing import mount_viewer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -62,6 +67,7 @@ def create_app(
     app.state.service = service
     for module in (ingestion, source_routes, questions, operations):
         app.include_router(module.router)
+    app.state.has_viewer = mount_viewer(app, service)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(Exception, _internal_problem)
     app.add_middleware(BodyLimit, settings=settings)
@@ -71,12 +77,13 @@ def create_app(
 
 
 def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Service:
-    keys = KeyStore(settings.home / "keys.sqlite")
+    keys = KeyStore(settings.home / KEYS_FILE)
+    verifier = TokenVerifier(settings, key_set(settings.oidc_jwks)) if settings.oidc_issuer else None
     tenants = Tenants(settings.home, make, settings.open_orgs)
     return Service(
         settings=settings,
         keys=keys,
-        authenticator=Authenticator(keys),
+        authenticator=Authenticator(keys, verifier),
         tenants=tenants,
         jobs=JobRunner(tenants, settings),
         throttle=Throttle(
@@ -92,10 +99,28 @@ def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Serv
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     service: Service = app.state.service
-    service.jobs.resume()
-    yield
-    service.close()
-    sf_rag.flush(_FLUSH_S)
+    with _alone_in(service.settings.home):
+        service.jobs.resume()
+        yield
+        service.close()
+        sf_rag.flush(_FLUSH_S)
+
+
+def _alone_in(home: Path) -> FileLock:
+    """Take the folder for this process: two servers would take up each other's jobs.
+
+    Raises:
+        ConfigError: Another server works in it.
+    """
+    lock = FileLock(home / "server.lock", timeout=0)
+    taken = False
+    try:
+        lock.acquire()
+    except Timeout:
+        taken = True
+    if taken:
+        raise ConfigError("home: another server works in this folder; stop it, or give this one another")
+    return lock
 
 
 def _http_problem(request: Request, error: Exception) -> Response:

@@ -7,9 +7,10 @@ source deleted, nothing of it is written any more, and what was written are whol
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, Self
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Self
 
+import structlog
 from ulid import ULID
 
 from spanforge import _clock
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from spanforge.reference.ingestion import Progress
     from spanforge.sdk import ServerSettings
     from spanforge.server.tenants import Tenant, Tenants
+
+_log: Any = structlog.get_logger("spanforge.server")
 
 FAILED: Final = "INTERNAL_ERROR"
 """Reason of a job that met an error nobody foresaw."""
@@ -92,7 +95,7 @@ class JobRunner:
             total = uploads.spool(tenant.uploads / job_id, documents)
             job = IngestionOutput(job_id=job_id, data_source_id=source_id, status=JobStatus.QUEUED, total=total)
             tenant.store.add(JobRow(job, user, cut))
-        self._pool.submit(self._run, tenant.org_id, job_id)
+        self._start(tenant.org_id, job_id)
         return job
 
     def get(self, tenant: Tenant, user: User, job_id: str) -> IngestionOutput:
@@ -141,7 +144,7 @@ class JobRunner:
                 if upload.name not in waiting:
                     uploads.remove(upload)
             for row in rows:
-                self._pool.submit(self._run, row.user.org_id, row.output.job_id)
+                self._start(row.user.org_id, row.output.job_id)
             found += len(rows)
         return found
 
@@ -154,6 +157,9 @@ class JobRunner:
         """Stop: jobs at work end after the document at hand and stay to be taken up again."""
         self._closing.set()
         self._pool.shutdown(cancel_futures=True)
+
+    def _start(self, org_id: str, job_id: str) -> None:
+        self._pool.submit(self._run, org_id, job_id).add_done_callback(_note)
 
     def _run(self, org_id: str, job_id: str) -> None:
         with self._tenants.use(org_id) as tenant:
@@ -218,6 +224,13 @@ class JobRunner:
             data_source_id=row.output.data_source_id,
             lock=_Turn(tenant, row.output.job_id),
         )
+
+
+def _note(done: Future[None]) -> None:
+    """Log the kind of an error that nobody foresaw."""
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        _log.error("ingestion job failed", error=type(error).__name__)
 
 
 def _failed(job: IngestionOutput, reason: str) -> IngestionOutput:

@@ -24,6 +24,7 @@ from spanforge.reference import User
 if TYPE_CHECKING:
     from pathlib import Path
 
+KEYS_FILE: Final = "keys.sqlite"
 PREFIX: Final = "sf_"
 _FORM: Final = re.compile(r"sf_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _SCHEMA: Final = """

@@ -1,0 +1,47 @@
+"""Where a server's own log goes: one JSON object a line on stderr, without anything that might quote a request.
+
+The message of an error may hold the value that caused it, so of an error only its class and its place are written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+import structlog
+
+_Failure: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+    def formatException(self, ei: _Failure) -> str:  # noqa: N802  the name is the standard library's
+        kind, _, trace = ei
+        place = traceback.extract_tb(trace)[-1:] if trace is not None else []
+        where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in place)
+        return f"{kind.__name__ if kind is not None else 'no error'}{where}"
+
+
+def configure_logging() -> None:
+    """Send what this process logs to stderr. For processes that are a server and nothing else."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )

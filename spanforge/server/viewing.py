@@ -1,0 +1,45 @@
+"""The viewer under `/ui`, where its extra is installed: the same credentials, and what the role lets them see."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from spanforge.exceptions import MissingExtraError
+from spanforge.server.permissions import VIEWERS
+from spanforge.server.problems import Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fastapi import FastAPI
+
+    from spanforge.server.service import Service
+
+PATH: Final = "/ui"
+_EVENTS: Final = "events.sqlite"
+
+
+def events_file(home: Path) -> Path:
+    """Return where the server's own events are kept, for the viewer to read."""
+    return home / _EVENTS
+
+
+def mount_viewer(app: FastAPI, service: Service) -> bool:
+    """Mount the viewer; false where its extra is not installed."""
+
+    async def sign_in(credential: str) -> str | None:
+        try:
+            principal = await service.authenticator.judge(credential)
+        except Problem:
+            return None
+        if principal is None or principal.user.roles.isdisjoint(VIEWERS):
+            return None
+        return principal.org_id
+
+    with suppress(MissingExtraError):
+        from spanforge.server.viewer import create_viewer  # noqa: PLC0415  absent without its extra
+
+        app.mount(PATH, create_viewer(events_file(service.settings.home), sign_in=sign_in))
+        return True
+    return False
