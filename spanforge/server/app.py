@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from filelock import FileLock, Timeout
 from starlette.exceptions import HTTPException
 
@@ -18,6 +20,7 @@ from spanforge.server.jobs import JobRunner
 from spanforge.server.jwks import key_set
 from spanforge.server.keys import KEYS_FILE, KeyStore
 from spanforge.server.limits import LOOPBACK_NAMES, BodyLimit, HostCheck, is_loopback
+from spanforge.server.permissions import methods_of
 from spanforge.server.problems import Problem, answer
 from spanforge.server.requests import Requests
 from spanforge.server.routes import ingestion, operations, questions
@@ -29,7 +32,7 @@ from spanforge.server.tokens import TokenVerifier
 from spanforge.server.viewing import mount_viewer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
 
     from spanforge.reference import Pipeline
@@ -60,6 +63,7 @@ def create_app(
         version=__version__,
         summary="The RAG contract over HTTP",
         lifespan=_lifespan,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -69,6 +73,7 @@ def create_app(
         app.include_router(module.router)
     app.state.has_viewer = mount_viewer(app, service)
     app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _internal_problem)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(HostCheck, names=names)
@@ -126,8 +131,17 @@ def _alone_in(home: Path) -> FileLock:
 def _http_problem(request: Request, error: Exception) -> Response:
     """Answer what the routing refuses."""
     status = error.status_code if isinstance(error, HTTPException) else 400
-    headers = dict(getattr(error, "headers", None) or {})
+    headers: dict[str, str] = {}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(methods_of(request.url.path))
     return answer(Problem(_BY_STATUS.get(status, "BAD_REQUEST"), headers=headers), request.state.request_id)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """Answer what FastAPI refuses, without its words: they repeat the value."""
+    places: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
+    fields = tuple(str(place["loc"][-1]) for place in places)
+    return answer(Problem("INVALID_INPUT", fields=fields), request.state.request_id)
 
 
 def _internal_problem(request: Request, _: Exception) -> Response:

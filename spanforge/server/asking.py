@@ -12,7 +12,8 @@ from spanforge.server.problems import Problem, problem_of
 
 if TYPE_CHECKING:
     from spanforge.reference import RagResult, User
-    from spanforge.server.models import RetrieveRequest
+    from spanforge.reference.models import FilterField
+    from spanforge.server.models import AnyFilter, RetrieveRequest
     from spanforge.server.tenants import Tenant
 
 _ENDS_STRICT: Final = frozenset({"INSUFFICIENT_CONTEXT", "NOT_GROUNDED"})
@@ -24,7 +25,7 @@ def retrieve_options(body: RetrieveRequest, user: User) -> RetrieveOptions:
     return RetrieveOptions(
         data_sources=body.data_sources,
         top_k=body.top_k,
-        filters=[Filter(field=one.field, op=one.op, value=one.value) for one in body.filters],
+        filters=[_filter(one) for one in body.filters],
         rerank=body.rerank,
         user=user,
     )
@@ -74,6 +75,18 @@ def checked(result: RagResult) -> RagResult:
     if result.failure is None or result.failure in result.warnings:
         return result
     return result.model_copy(update={"warnings": [*result.warnings, result.failure]})
+
+
+def _filter(one: AnyFilter) -> Filter:
+    field: FilterField
+    match one.field:
+        case "documentId":
+            field = "document_id"
+        case "mediaType":
+            field = "media_type"
+        case _:
+            field = one.field
+    return Filter(field=field, op=one.op, value=one.value)
 
 
 def _check(field: str, wanted: str | None, known: str) -> None:

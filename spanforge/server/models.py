@@ -55,7 +55,7 @@ class ResponseModel(BaseModel):
 
 # --- filters ---------------------------------------------------------------------------------------------------------
 
-TextField = Literal["document_id", "source", "media_type"]
+TextField = Literal["documentId", "source", "mediaType"]
 NumberField = Literal["page", "quality"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 _Text = Annotated[str, Field(max_length=512)]

@@ -5,6 +5,7 @@ Roles say which routes may be called; which documents are seen is decided apart,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -35,6 +36,8 @@ TABLE: Final[Mapping[tuple[str, str], frozenset[Role]]] = {
     ("GET", "/openapi.json"): ANYONE,
 }
 
+_PATTERNS: Final = {route: re.compile(re.sub(r"\{\w+\}", "[^/]+", route)) for _, route in TABLE}
+
 VIEWERS: Final[frozenset[Role]] = frozenset({"viewer", "admin"})
 """Who may sign in to the pages under `/ui`."""
 
@@ -49,6 +52,11 @@ def may(roles: frozenset[str], method: str, route: str) -> bool:
     """
     allowed = TABLE.get((method, route))
     return allowed is not None and not roles.isdisjoint(allowed)
+
+
+def methods_of(path: str) -> list[str]:
+    """Return the methods that the path of a request has, sorted."""
+    return sorted(method for method, route in TABLE if _PATTERNS[route].fullmatch(path))
 
 
 def is_open(method: str, route: str) -> bool:

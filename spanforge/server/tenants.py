@@ -12,6 +12,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from spanforge.reference import Pipeline
@@ -69,6 +70,7 @@ class Tenants:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make = make
         self._keep = keep
+        self._modes: dict[str, str] = {}
         self._open: OrderedDict[str, Tenant] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -89,6 +91,16 @@ class Tenants:
     def known(self) -> list[Path]:
         """Return the folders of all organisations there are."""
         return sorted(path for path in self._root.iterdir() if path.is_dir())
+
+    def modes(self) -> dict[str, str]:
+        """Return which engine does what in every organisation's pipeline; slow at its first call."""
+        with self._lock:
+            if not self._modes:
+                with TemporaryDirectory(prefix="spanforge-") as folder:
+                    pipeline = self._make(Path(folder) / "index")
+                    self._modes = pipeline.modes
+                    pipeline.close()
+            return self._modes
 
     def readable(self) -> bool:
         """Tell whether the folder of all organisations is there and may be used."""

@@ -26,7 +26,7 @@ _MAX_NAME: Final = 200
 
 router = APIRouter(prefix="/api/rag/ingest", tags=["Ingestion"])
 
-JobId = Annotated[str, Path(alias="jobId", max_length=64)]
+JobId = Annotated[str, Path(alias="jobId")]
 
 
 @router.post("", response_model=Job, status_code=202, summary="Start an ingestion job")

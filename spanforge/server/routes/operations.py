@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+import asyncio
+
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from spanforge.sdk import sf_rag
 from spanforge.sdk.metrics import CONTENT_TYPE, metrics_text
 from spanforge.server.models import State
+from spanforge.server.openapi import describe
 from spanforge.server.problems import Problem
 from spanforge.server.service import Admitted, ServiceOf
 
@@ -26,6 +29,13 @@ async def ready(service: ServiceOf) -> Response:
     if service.jobs.is_closing or not service.tenants.readable():
         raise Problem("OVERLOADED", "The server is stopping, or its folder cannot be read.", {"Retry-After": "5"})
     return JSONResponse({"status": "ok"})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request, service: ServiceOf) -> Response:
+    """Return the OpenAPI document; it holds nothing of any organisation."""
+    modes = await asyncio.to_thread(service.tenants.modes)
+    return JSONResponse(describe(request.app, modes))
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Figures for Prometheus")

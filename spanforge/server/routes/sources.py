@@ -14,7 +14,7 @@ from spanforge.server.tenants import Tenant
 
 router = APIRouter(prefix="/api/rag/sources", tags=["Data sources"])
 
-SourceId = Annotated[str, Path(alias="id", max_length=512)]
+SourceId = Annotated[str, Path(alias="id")]
 
 
 @router.get("", response_model=SourceList, summary="List data sources")
