@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.moody_sinks import MOODS, BoxSink, Mood, MoodySink
 
 from spanforge.delivery import worker
+from spanforge.delivery.dispatch import Dispatcher
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.namespaces.event import Event
 from spanforge.sdk import SFClientConfig, SFRAGClient, _runtime
@@ -53,6 +54,7 @@ class Ledgers(RuleBasedStateMachine):
 
     def configure(self, sinks: list[MoodySink]) -> None:
         self.recover()
+        earlier = self.client.cell.current()
         self.client.configure(
             sinks=sinks,
             delivery=self.delivery,
@@ -63,6 +65,8 @@ class Ledgers(RuleBasedStateMachine):
             max_backoff_s=0.004,
             **self.options,
         )
+        if earlier is not None:
+            settle(earlier.dispatcher)
         self.begin_book(sinks)
 
     def begin_book(self, sinks: list[MoodySink]) -> None:
@@ -135,6 +139,7 @@ class Ledgers(RuleBasedStateMachine):
         assert self.client.get_status().active_sessions == 0
         # The parent's threads do not exist in a child; here they do, and have to be ended first.
         parent.dispatcher.close(0.1)
+        settle(parent.dispatcher)
         self.begin_book(self.sinks)
 
     @rule()
@@ -169,16 +174,20 @@ class Ledgers(RuleBasedStateMachine):
             return
         self.recover()
         self.client.shutdown(5.0)
-        # One that hung when it was shut down goes on by itself once it can.
-        deadline = time.monotonic() + 5
-        while any(ledger.pending for _, ledger in self.books()) and time.monotonic() < deadline:
-            time.sleep(0.001)
+        settle(self.client.cell.get().dispatcher)
         for sink, ledger in self.books():
             assert ledger.balanced
             assert ledger.pending == 0
             assert not [event_id for event_id, count in Counter(sink.taken).items() if count > 1]
         for (sink, ledger), before in zip(self.books(), self.before, strict=True):
             assert ledger.delivered == len(sink.taken) - before
+
+
+def settle(dispatcher: Dispatcher) -> None:
+    """Wait for a sink that hung when its dispatcher was closed: it goes on by itself once it can."""
+    deadline = time.monotonic() + 5
+    while any(ledger.pending for ledger in dispatcher.ledgers().values()) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 class InlineLedgers(Ledgers):
