@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from spanforge.server.viewer.overview import Bucket, Percentiles
 
-__all__ = ["Column", "Span", "columns", "nice_top", "spans_of"]
+__all__ = ["Column", "Decades", "Span", "columns", "decades", "nice_top"]
 
 HEIGHT: Final = 100.0
 _GAP: Final = 0.18
+_MARKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,24 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where the percentiles of a stage lie, in percent of the longest 99th."""
+    """Where the percentiles of a stage lie, in percent of a logarithmic axis; 0 is left of it."""
 
     row: Percentiles
     p50: float
     p90: float
     p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decades:
+    """A logarithmic axis of time: whole powers of ten microseconds, with what lies on it.
+
+    Attributes:
+        marks: Some of the powers, as microseconds and percent.
+    """
+
+    marks: list[tuple[int, float]]
+    spans: list[Span]
 
 
 def nice_top(largest: float) -> float:
@@ -57,7 +71,20 @@ def columns(buckets: Sequence[Bucket], top: float) -> list[Column]:
     return found
 
 
-def spans_of(rows: Sequence[Percentiles]) -> list[Span]:
-    """Return the percentiles of each stage on one scale."""
-    top = max((row.p99 for row in rows), default=0) or 1
-    return [Span(row, *(round(value * 100 / top, 3) for value in (row.p50, row.p90, row.p99))) for row in rows]
+def decades(rows: Sequence[Percentiles]) -> Decades:
+    """Return the percentiles of each stage on one axis.
+
+    Logarithmic, because stages differ by powers of ten and so do the two ends of one stage.
+    """
+    times = [value for row in rows for value in (row.p50, row.p99) if value > 0] or [1]
+    low = math.floor(math.log10(min(times)))
+    high = max(low + 1, math.ceil(math.log10(max(times))))
+
+    def place(us: int) -> float:
+        return round(100 * (math.log10(us) - low) / (high - low), 3) if us > 0 else 0.0
+
+    step = max(1, math.ceil((high - low) / _MARKS))
+    return Decades(
+        [(10**power, place(10**power)) for power in range(low, high + 1, step) if power >= 0],
+        [Span(row, place(row.p50), place(row.p90), place(row.p99)) for row in rows],
+    )

@@ -28,6 +28,7 @@ MOST_EVENTS: Final = 2_000
 MOST_CHUNKS: Final = 200
 _LEAST_WIDTH: Final = 0.4
 _TICKS: Final = 5
+_TOGETHER: Final = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ class Detail:
 
     Attributes:
         unread: Events of a type, or with a payload, that this version cannot read.
+        together: The stages overlap so much that they must have been reported at once, after the fact: bars say how
+            long each took, and not when.
         length_us: From the first start to the last end.
     """
 
@@ -112,6 +115,7 @@ class Detail:
     session: Session
     unread: int
     bars: list[Bar]
+    together: bool
     ticks: list[Tick]
     length_us: int
     rankings: list[Ranking]
@@ -148,11 +152,14 @@ def detail(session_id: str, events: Sequence[Event]) -> Detail:
     shown = timed or list(session.stages)
     start = min((stage.start_ns for stage in shown), default=0) // 1000
     length = max((stage.end_ns for stage in shown), default=0) // 1000 - start
+    bars = [_bar(stage, start, length) for stage in session.stages]
+    together = sum(bar.length_us for bar in bars if bar.width is not None) > _TOGETHER * length
     return Detail(
         stored=stored,
         session=session,
         unread=session.unread,
-        bars=[_bar(stage, start, length) for stage in session.stages],
+        bars=bars if together else sorted(bars, key=lambda bar: (bar.start_us, bar.event_id)),
+        together=together,
         ticks=_ticks(length),
         length_us=length,
         rankings=_rankings(session),
@@ -243,9 +250,7 @@ def _ranking(retrieval: RetrievalResultPayload, rerank: RerankPayload | None, us
     )
 
 
-def _row(
-    rank: int | None, chunk: RetrievedChunk, after: tuple[int, RetrievedChunk] | None, used: set[str]
-) -> ChunkRow:
+def _row(rank: int | None, chunk: RetrievedChunk, after: tuple[int, RetrievedChunk] | None, used: set[str]) -> ChunkRow:
     cited = chunk.metadata.get("cited")
     return ChunkRow(
         rank=rank,

@@ -15,6 +15,7 @@ from spanforge.server.viewer.queries import SessionRow, session_page, where
 __all__ = ["Bucket", "Overview", "Percentiles", "SourceUse", "overview", "percentile"]
 
 _BUCKETS: Final = 48
+_FEWEST: Final = 24
 _BINS: Final = 10
 _TOP: Final = 8
 _WORST: Final = 8
@@ -152,6 +153,7 @@ def _volume(
     ):
         found[number] = Bucket(number * width, int(ok), int(partial), int(error), int(tokens))
     low, high = first // width, last // width
+    low = max(0, min(low, high + 1 - _FEWEST))
     numbers = range(low, high + 1) if high - low < 2 * _BUCKETS else sorted(found)
     return width, [found.get(number) or Bucket(number * width, 0, 0, 0, 0) for number in numbers]
 

@@ -126,7 +126,10 @@ def where(org: str | None, wanted: Filter) -> tuple[str, list[Any]]:
         ("grounding <= ?", wanted.grounding_max),
         ("latency >= ?", latency_min),
         ("latency <= ?", latency_max),
-        (f"EXISTS (SELECT 1 FROM mention WHERE name = {named.format('model')} AND session = session.id)", wanted.model or None),
+        (
+            f"EXISTS (SELECT 1 FROM mention WHERE name = {named.format('model')} AND session = session.id)",
+            wanted.model or None,
+        ),
         (f"id IN (SELECT session FROM mention WHERE name = {named.format('digest')})", wanted.digest or None),
     ]
     if wanted.id:
@@ -135,9 +138,7 @@ def where(org: str | None, wanted: Filter) -> tuple[str, list[Any]]:
     return " AND ".join(text for text, _ in kept) or "1", [value for _, value in kept]
 
 
-def session_page(
-    connection: sqlite3.Connection, org: str | None, wanted: Filter, *, size: int = PAGE
-) -> SessionPage:
+def session_page(connection: sqlite3.Connection, org: str | None, wanted: Filter, *, size: int = PAGE) -> SessionPage:
     """Return one page of sessions; following `following` to its end visits each session once."""
     condition, values = where(org, wanted)
     total: int = connection.execute(f"SELECT count(*) FROM session WHERE {condition}", values).fetchone()[0]

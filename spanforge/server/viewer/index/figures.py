@@ -115,9 +115,7 @@ class Figures:
         """Return the values of `COLUMNS`; whole numbers beyond what SQLite can hold stand at its largest."""
         told = self.told or {}
         if any(self.counts) or self.told is None:
-            us: list[int | None] = [
-                total if count else None for total, count in zip(self.us, self.counts, strict=True)
-            ]
+            us: list[int | None] = [total if count else None for total, count in zip(self.us, self.counts, strict=True)]
             latency, severity, errors, retriever = sum(self.us), self.severity, self.errors, self.retriever
             queries, retrievals, chunks = self.counts[0], self.counts[1], self.chunks
             sums = (self.input, self.output)

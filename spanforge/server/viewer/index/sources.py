@@ -20,6 +20,10 @@ from spanforge.server.viewer.index.lines import MAX_LINE, Found, PlainSource
 
 __all__ = ["PackedSource", "Source", "SqliteSource", "source_of"]
 
+_BATCH: Final = 1_000
+_FIRST_BATCH: Final = 400
+"""Events of the first look, so that the first screen, of fifty sessions, waits for little more."""
+
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -55,7 +59,6 @@ class SqliteSource:
     """A database of the sqlite sink, opened for reading for each look, so that its writers are never in the way."""
 
     unit = "events"
-    _batch: Final = 1_000
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -80,16 +83,18 @@ class SqliteSource:
 
     def _read(self, connection: sqlite3.Connection) -> list[Found]:
         if self._high < 0:
-            first, last = connection.execute("SELECT min(seq), max(seq) FROM events").fetchone()
+            # Asked apart, each is one step into the table; together they would be a walk through all of it.
+            first, last = (connection.execute(f"SELECT {m}(seq) FROM events").fetchone()[0] for m in ("min", "max"))
             self._first, self._high, self._low = first or 1, last or 0, (last or 0) + 1
+            limit = _FIRST_BATCH
+        else:
+            limit = _BATCH
         query = "SELECT seq, CASE WHEN length(line) <= ? THEN CAST(line AS BLOB) END FROM events WHERE seq"
-        rows = connection.execute(f"{query} > ? ORDER BY seq LIMIT ?", (MAX_LINE, self._high, self._batch)).fetchall()
+        rows = connection.execute(f"{query} > ? ORDER BY seq LIMIT ?", (MAX_LINE, self._high, limit)).fetchall()
         if rows:
             self._high = rows[-1][0]
         elif self._low > self._first:
-            rows = connection.execute(
-                f"{query} < ? ORDER BY seq DESC LIMIT ?", (MAX_LINE, self._low, self._batch)
-            ).fetchall()
+            rows = connection.execute(f"{query} < ? ORDER BY seq DESC LIMIT ?", (MAX_LINE, self._low, limit)).fetchall()
             self._low = rows[-1][0] if rows else self._first
         self.damaged["too_long"] += sum(line is None for _, line in rows)
         return [Found(seq, line) for seq, line in rows if line is not None]
@@ -116,7 +121,6 @@ class PackedSource:
     """A compressed file, which nobody writes any more. Its lines are kept: there is no way back to one of them."""
 
     unit = "bytes"
-    _batch: Final = 1_000
 
     def __init__(self, path: Path) -> None:
         self.damaged: Counter[str] = Counter()
@@ -139,7 +143,7 @@ class PackedSource:
 
     def read(self) -> list[Found]:
         """Return the next lines."""
-        found = [line for line, _ in zip(self._lines, range(self._batch), strict=False)]
+        found = [line for line, _ in zip(self._lines, range(_BATCH), strict=False)]
         self.damaged.update(self._reader.damaged)
         self._reader.damaged.clear()
         if not found:

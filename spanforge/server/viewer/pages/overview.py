@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from spanforge.server.viewer.charts import columns, nice_top, spans_of
+from spanforge.server.viewer.charts import columns, decades, nice_top
 from spanforge.server.viewer.filters import RANGES, Filter
 from spanforge.server.viewer.overview import overview
 from spanforge.server.viewer.queries import choices
@@ -31,7 +31,7 @@ def overview_page(request: Request) -> Response:
         ranges=list(RANGES),
         top=top,
         columns=columns(figures.volume, top),
-        spans=spans_of(figures.latency),
+        axis=decades(figures.latency),
         grounding_top=max(figures.grounding) or 1,
         source_top=max((source.chunks for source in figures.sources), default=1),
     )
