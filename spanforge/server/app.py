@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spanforge.reference import Pipeline
 
 _BY_STATUS: Final = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "TOO_LARGE", 415: "UNSUPPORTED_MEDIA_TYPE"}
+ROUTERS: Final = (ingestion.router, source_routes.router, questions.router, operations.router)
 _FLUSH_S: Final = 5.0
 
 
@@ -69,8 +70,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
-    for module in (ingestion, source_routes, questions, operations):
-        app.include_router(module.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.state.has_viewer = mount_viewer(app, service)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
