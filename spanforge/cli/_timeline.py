@@ -81,7 +81,7 @@ def _chunk_rows(session: StoredSession) -> list[tuple[str, str, str, str]]:
     return [
         (
             chunk["chunk_id"],
-            f"{chunk['score']:.3f}" + (f" ({chunk['raw_score']:.3g})" if "raw_score" in chunk else ""),
+            f"{chunk['score']:.3f}" + (f" ({chunk['raw_score']:.3g})" if chunk.get("raw_score") is not None else ""),
             chunk.get("source", ""),
             "yes" if chunk["chunk_id"] in used else "",
         )

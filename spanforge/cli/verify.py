@@ -58,6 +58,9 @@ def _key(key_file: Path | None) -> bytes | None:
         if not key_file.is_file():
             raise CliError("--key-file: there is no such file")
         # Editors end a file with a line; the rest of it is the key, blanks and all.
-        return key_file.read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+        key = key_file.read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+        if not key:
+            raise CliError("--key-file: the file is empty; it holds the signing key")
+        return key
     configured = Settings.load().signing_key
     return configured.get_secret_value().encode() if configured else None

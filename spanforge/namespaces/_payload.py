@@ -6,17 +6,28 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BeforeValidator, ConfigDict, ValidationError
 from pydantic import Field as Constraint
 from pydantic.dataclasses import dataclass as validated_dataclass
+from pydantic_core import PydanticCustomError
 
 from spanforge.exceptions import InvalidPayloadError
 
+
+def _no_text(value: Any) -> Any:
+    """Refuse digits in quotes, which the fold of stored events could not add up."""
+    if isinstance(value, (str, bytes)):
+        raise PydanticCustomError("number_expected", "should be a number, not text")
+    return value
+
+
+_NUMBER = BeforeValidator(_no_text)
 NonEmpty = Annotated[str, Constraint(min_length=1)]
-Score = Annotated[float, Constraint(ge=0.0, le=1.0, allow_inf_nan=False)]
-Finite = Annotated[float, Constraint(allow_inf_nan=False)]
-Count = Annotated[int, Constraint(ge=0)]
-Milliseconds = Annotated[float, Constraint(ge=0.0, allow_inf_nan=False)]
+Score = Annotated[float, _NUMBER, Constraint(ge=0.0, le=1.0, allow_inf_nan=False)]
+Finite = Annotated[float, _NUMBER, Constraint(allow_inf_nan=False)]
+Count = Annotated[int, _NUMBER, Constraint(ge=0)]
+# Whole microseconds must have room in 64 bits: sums are kept in them.
+Milliseconds = Annotated[float, _NUMBER, Constraint(ge=0.0, le=1e15, allow_inf_nan=False)]
 
 _CONFIG = ConfigDict(hide_input_in_errors=True, defer_build=True, extra="forbid")
 _T = TypeVar("_T", bound="Payload")
