@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from spanforge.reference.lexical import terms
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from spanforge.reference.index.base import SearchRequest, Selection
 
@@ -79,14 +82,14 @@ class LanceIndex:
         """Search by words and by vector, each inside the selection, and join the two lists."""
         where = expression(request.selection, SQL)
         query = " ".join(terms(request.text))
-        found: dict[str, dict[str, Any]] = {}
+        searches: list[Untyped] = []
         with _store_errors():
             if query and self._table.list_indices():
-                match = self._lance.query.MatchQuery(query, "terms")
-                self._collect(self._table.search(match), where, request.limit, found)
+                searches.append(self._table.search(self._lance.query.MatchQuery(query, "terms")))
             if request.vector is not None and self._dimensions:
-                nearest = self._table.search(request.vector, vector_column_name="vector").distance_type("cosine")
-                self._collect(nearest, where, request.limit, found)
+                nearest = self._table.search(request.vector, vector_column_name="vector")
+                searches.append(nearest.distance_type("cosine"))
+            found = self._join(self._run(searches, where, request.limit))
         return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
 
     def delete(self, selection: Selection) -> int:
@@ -170,20 +173,37 @@ class LanceIndex:
         if self._table.count_rows("chunk_id != ''") + len(rows) - known > self._max_rows:
             raise IndexFull
 
-    def _collect(self, query: Untyped, where: str, limit: int, found: dict[str, dict[str, Any]]) -> None:
+    def _run(self, searches: Sequence[Untyped], where: str, limit: int) -> list[Untyped]:
+        """Return each search's rows as a table; two searches run side by side, as each leaves a core idle for long."""
         columns = [*ROW_FIELDS, "terms", *(["vector"] if self._dimensions else [])]
-        score = "_score" if query.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
-        table = query.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
-        vectors = None
-        if self._dimensions:
-            flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            vectors = np.asarray(flat, dtype=np.float32).reshape(-1, self._dimensions)
-            table = table.drop_columns(["vector"])
-        for i, fields in enumerate(table.to_pylist()):
-            known = found.setdefault(fields["chunk_id"], fields)
-            known.update((key, fields[key]) for key in (score,) if key in fields)
-            if vectors is not None:
-                known["vector"] = vectors[i]
+
+        def run(search: Untyped) -> Untyped:
+            score = "_score" if search.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
+            return search.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
+
+        if len(searches) < 2:  # noqa: PLR2004 - one alone needs no thread
+            return [run(search) for search in searches]
+        # Threads of one call: a pool that outlived it would be without its threads after a fork.
+        with ThreadPoolExecutor(len(searches) - 1) as pool:
+            others = [pool.submit(run, search) for search in searches[1:]]
+            return [run(searches[0]), *(other.result() for other in others)]
+
+    def _join(self, tables: Sequence[Untyped]) -> dict[str, dict[str, Any]]:
+        """Return the rows of all tables by chunk id, each once, with the scores of every table that has it."""
+        found: dict[str, dict[str, Any]] = {}
+        for table in tables:
+            rows = table.drop_columns(["vector"]) if self._dimensions else table
+            vectors = self._vectors(table) if self._dimensions else None
+            for i, fields in enumerate(rows.to_pylist()):
+                known = found.setdefault(fields["chunk_id"], fields)
+                known.update((key, fields[key]) for key in ("_score", "_distance") if key in fields)
+                if vectors is not None:
+                    known["vector"] = vectors[i]
+        return found
+
+    def _vectors(self, table: Untyped) -> NDArray[np.float32]:
+        flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return np.asarray(flat, dtype=np.float32).reshape(-1, self._dimensions)
 
 
 def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
