@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.alias_generators import to_camel
 
 from spanforge.reference.models import DocumentFailure, JobStatus, Visibility
@@ -56,8 +56,8 @@ class ResponseModel(BaseModel):
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 TextField = Literal["documentId", "source", "mediaType"]
-NumberField = Literal["page", "quality"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+_Page = Annotated[int, Field(ge=0, le=10**9)]
 _Text = Annotated[str, Field(max_length=512)]
 
 
@@ -77,12 +77,20 @@ class TextListFilter(RequestModel):
     value: list[_Text] = Field(max_length=_MAX_NAMES, repr=False)
 
 
-class NumberFilter(RequestModel):
-    """A number field compared with one value."""
+class QualityFilter(RequestModel):
+    """The document's quality compared with one value."""
 
-    field: NumberField
+    field: Literal["quality"]
     op: Comparison = "eq"
-    value: float = Field(repr=False, ge=-1e9, le=1e9)
+    value: float = Field(repr=False, ge=0.0, le=1.0)
+
+
+class PageFilter(RequestModel):
+    """The page compared with one page."""
+
+    field: Literal["page"]
+    op: Comparison = "eq"
+    value: _Page = Field(repr=False)
 
 
 class PageListFilter(RequestModel):
@@ -90,7 +98,7 @@ class PageListFilter(RequestModel):
 
     field: Literal["page"]
     op: Literal["in"]
-    value: list[Annotated[int, Field(ge=0, le=10**9)]] = Field(max_length=_MAX_NAMES, repr=False)
+    value: list[_Page] = Field(max_length=_MAX_NAMES, repr=False)
 
 
 class TimeFilter(RequestModel):
@@ -101,7 +109,7 @@ class TimeFilter(RequestModel):
     value: datetime = Field(repr=False)
 
 
-AnyFilter = TextFilter | TextListFilter | NumberFilter | PageListFilter | TimeFilter
+AnyFilter = TextFilter | TextListFilter | QualityFilter | PageFilter | PageListFilter | TimeFilter
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
@@ -138,7 +146,7 @@ class DocumentBody(RequestModel):
 
     document_id: Identifier
     text: str | None = Field(default=None, min_length=1, repr=False)
-    content: Base64Bytes | None = Field(default=None, repr=False, json_schema_extra={"pattern": _BASE64})
+    content: Annotated[str, Field(pattern=_BASE64)] | None = Field(default=None, repr=False)
     name: str = Field(default="", max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")
     timestamp: datetime | None = None
     quality: float | None = Field(default=None, ge=0.0, le=1.0)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference import User
+from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure, Translated
 from spanforge.reference.models import IngestionOutput
 
 if TYPE_CHECKING:
@@ -132,8 +133,14 @@ class Store:
         return int(self._run("SELECT count(*) FROM jobs WHERE open = 1")[0][0])
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
+        with self._lock, Translated((sqlite3.Error,), _failure):
             return self._db.execute(statement, values).fetchall()
+
+
+def _failure(error: Exception) -> RagFailure:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+        return IndexFull()
+    return IndexUnavailable("The server's own records cannot be read or written; check its folder.")
 
 
 def _row(row: tuple[Any, ...]) -> JobRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference import Document
-from spanforge.reference.failures import ParseError
+from spanforge.reference.failures import IndexFull, IndexUnavailable, ParseError, RagFailure, Translated
 from spanforge.reference.loading import Waiting
 
 if TYPE_CHECKING:
@@ -54,7 +55,24 @@ class Spooled(Waiting):
 
 
 def spool(folder: Path, documents: Iterable[Document]) -> int:
-    """Write documents into a new folder, and return how many; all of them are on the disk when this returns."""
+    """Write documents into a new folder, and return how many; all of them are on the disk when this returns.
+
+    Raises:
+        IndexFull: The disk is full.
+        IndexUnavailable: The folder cannot be written.
+    """
+    done = False
+    try:
+        with Translated((OSError,), _failure):
+            count = _spool(folder, documents)
+        done = True
+        return count
+    finally:
+        if not done:
+            remove(folder)
+
+
+def _spool(folder: Path, documents: Iterable[Document]) -> int:
     folder.mkdir(mode=0o700)
     latest = {document.document_id: document for document in documents}
     facts: list[dict[str, Any]] = []
@@ -89,6 +107,12 @@ def spooled(folder: Path) -> Iterator[Spooled]:
 def remove(folder: Path) -> None:
     """Delete a folder of documents, where it is there."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _failure(error: Exception) -> RagFailure:
+    if getattr(error, "errno", 0) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return IndexFull()
+    return IndexUnavailable("The upload cannot be kept; check the server's folder and its permissions.")
 
 
 def _write(path: Path, content: bytes) -> None:

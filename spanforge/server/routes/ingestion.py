@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 
@@ -35,14 +37,7 @@ async def start(request: Request, principal: Admitted, service: ServiceOf) -> Re
 
     Every upload is judged by what it holds; one that cannot be a document refuses the request, and nothing is ingested.
     """
-    match media_type(request):
-        case "application/json":
-            body = await json_body(request, IngestRequest, service.settings.max_json_depth)
-            cut, bodies = body, body.documents
-        case "multipart/form-data":
-            cut, bodies = await _form(request)
-        case _:
-            raise Problem("UNSUPPORTED_MEDIA_TYPE", f"Send the body as {JSON} or {MULTIPART}.")
+    cut, read = await _upload(request, service.settings.max_json_depth)
     if cut.chunk_overlap >= cut.chunk_size:
         raise Problem("INVALID_INPUT", "chunkOverlap: must be less than chunkSize.", fields=("chunkOverlap",))
 
@@ -50,9 +45,8 @@ async def start(request: Request, principal: Admitted, service: ServiceOf) -> Re
         check_embedding_model(tenant, cut.embedding_model)
         with tenant.writing:
             sources.check_writable(tenant, principal.user, cut.data_source_id)
-            documents = [_document(one) for one in bodies]
             options = {"chunk_size": cut.chunk_size, "chunk_overlap": cut.chunk_overlap}
-            return service.jobs.submit(tenant, principal.user, cut.data_source_id, documents, options)
+            return service.jobs.submit(tenant, principal.user, cut.data_source_id, read(), options)
 
     job = await service.work(principal, service.settings.query_timeout_s, submit)
     return _answer(job, 202, {"Location": f"{request.scope.get('root_path', '')}/api/rag/ingest/{job.job_id}"})
@@ -81,12 +75,29 @@ async def cancel(job_id: JobId, principal: Admitted, service: ServiceOf) -> Resp
     return _answer(await service.work(principal, service.settings.query_timeout_s, stop))
 
 
+async def _upload(request: Request, max_depth: int) -> tuple[CutOptions, Callable[[], list[Document]]]:
+    """Read the body; return the options, and what makes documents of the rest, which takes time.
+
+    Raises:
+        Problem: The body is of another media type, or not of its form.
+    """
+    match media_type(request):
+        case "application/json":
+            body = await json_body(request, IngestRequest, max_depth)
+            return body, lambda: [_document(one) for one in body.documents]
+        case "multipart/form-data":
+            cut, files = await _form(request)
+            return cut, lambda: [_file(name, content) for name, content in files.items()]
+        case _:
+            raise Problem("UNSUPPORTED_MEDIA_TYPE", f"Send the body as {JSON} or {MULTIPART}.")
+
+
 def _answer(job: IngestionOutput, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(Job.of(job).model_dump_json(by_alias=True), status, headers, JSON)
 
 
 def _document(body: DocumentBody) -> Document:
-    content = body.content
+    content = None if body.content is None else base64.b64decode(body.content, validate=True)
     return Document(
         document_id=body.document_id,
         text=body.text,
@@ -99,7 +110,11 @@ def _document(body: DocumentBody) -> Document:
     )
 
 
-async def _form(request: Request) -> tuple[CutOptions, list[DocumentBody]]:
+def _file(name: str, content: bytes) -> Document:
+    return Document(document_id=name, content=content, name=name, media_type=sniff(content, name))
+
+
+async def _form(request: Request) -> tuple[CutOptions, dict[str, bytes]]:
     """Read an upload: files under `files`, whose names are their ids, and the options as fields.
 
     Raises:
@@ -132,10 +147,7 @@ async def _form(request: Request) -> tuple[CutOptions, list[DocumentBody]]:
         # The error carries the input: only names and rules leave this block.
         problem = invalid(error)
     else:
-        return cut, [
-            DocumentBody.model_construct(document_id=name, text=None, content=content, name=name)
-            for name, content in files.items()
-        ]
+        return cut, files
     raise problem
 
 
