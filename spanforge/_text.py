@@ -33,6 +33,8 @@ MAX_NODES: Final = 1_000
 MAX_CAPTURED: Final = 512
 _MAX_CLASS_NAME: Final = 64
 _LOOKED_AT: Final = 4_096
+_LONGEST_SECRET: Final = 640
+_LAST_WORD: Final = re.compile(r"\S*\Z")
 _INT64: Final = 1 << 63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 PATHS: Final = frozenset({Path, PurePath, PurePosixPath, PureWindowsPath, type(Path())})
@@ -112,7 +114,8 @@ def scrub(text: str) -> str:
     """Return at most 512 characters of `text` with e-mail, phone, card, key and token patterns masked."""
     if len(text) > _LOOKED_AT:
         # A secret cut in two would escape its pattern, so the last, perhaps broken, word goes too.
-        text = "".join(text[:_LOOKED_AT].rsplit(None, 1)[:1])
+        end = _LOOKED_AT - _LONGEST_SECRET
+        text = text[:end] + _LAST_WORD.sub("", text[end:_LOOKED_AT])
     for pattern, mask in _SECRETS:
         text = pattern.sub(mask, text)
     return well_formed(text[:MAX_CAPTURED])
@@ -284,10 +287,8 @@ class _Walk:
 
 def _own_iteration(value: Any) -> Iterable[object]:
     """Iterate by the built-in type's own method: a subclass may override `__iter__`."""
-    for base in (list, tuple, set, frozenset, deque):
-        if issubclass(type(value), base):
-            return base.__iter__(value)  # type: ignore[no-any-return]
-    return ()
+    bases: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+    return next(base for base in bases if issubclass(type(value), base)).__iter__(value)
 
 
 def _own_float(value: Any) -> float:

@@ -18,6 +18,7 @@ __all__ = ["Dispatcher"]
 
 _NO_LIMIT: Final = 3600.0
 _AFTER_EXIT_S: Final = 0.5
+_SHUTDOWN: Final = "shutdown"
 
 
 class Dispatcher:
@@ -185,21 +186,20 @@ class Dispatcher:
         self.emitted()
         if self.log.closed:
             return 0
+        before = self._given_up()
         self._stop(deadline)
         # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
         for worker in self._workers:
             worker.join(deadline + 0.05)
         with self.log.lock:
-            before = self._lost()
             for worker in self._workers:
-                worker.give_up("shutdown")
-            given_up = self._lost() - before
-        if lost := self._lost():
+                worker.give_up(_SHUTDOWN)
+        if lost := sum(ledger.lost for ledger in self.ledgers().values()):
             warn("spanforge closed with %d deliveries lost; get_status() has the counts", lost)
-        return given_up
+        return self._given_up() - before
 
-    def _lost(self) -> int:
-        return sum(ledger.lost for ledger in self.ledgers().values())
+    def _given_up(self) -> int:
+        return sum(ledger.dropped.get(_SHUTDOWN, 0) for ledger in self.ledgers().values())
 
     def exit(self, timeout: float) -> None:
         """Deliver what can be before the process ends; whatever comes later is delivered at once, in line."""

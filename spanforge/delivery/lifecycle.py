@@ -49,7 +49,7 @@ def watch(owner: Watched) -> None:
     pid = os.getpid()
     if _hooked_in is None:
         atexit.register(_at_exit)
-        if hasattr(os, "register_at_fork"):
+        if hasattr(os, "register_at_fork"):  # pragma: no branch  Windows has no fork
             os.register_at_fork(after_in_child=_after_fork)
             _hook_ran_in = pid
     if _hooked_in != pid:
@@ -115,6 +115,6 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
         previous(number, frame)
         return
     _at_exit()
-    if previous != signal.SIG_IGN:
+    if previous != signal.SIG_IGN:  # pragma: no cover  a process that ends by a signal leaves no figures
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

@@ -52,6 +52,10 @@ _LONGEST_WAIT_S: Final = 1e6
 _QUERY_DETAILS: Final = frozenset(signature(StageCalls.trace_query).parameters) - {"self", "query"}
 
 
+def _joined(client: SFRAGClient, /, session_id: Any = None, **_kwargs: Any) -> str:
+    return own_session_id(client, session_id=session_id)
+
+
 def _zero(*_args: Any, **_kwargs: Any) -> int:
     return 0
 
@@ -109,7 +113,7 @@ class SFRAGClient(StageCalls):
         own_id = session_of(session_id, runtime)
         return runtime.snapshot(own_id) if own_id else None
 
-    @never_raises(own_session_id)
+    @never_raises(_joined)
     def join_session(self, session_id: str) -> str:
         """Open the local part of a session that began in another process; its summary is marked `partial_view`.
 

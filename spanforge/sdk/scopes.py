@@ -170,14 +170,14 @@ class _StageScope(_Block):
 
     def __init__(self, emit: Callable[..., None], session_id: str | None, details: dict[str, Any]) -> None:
         self._trace = emit
-        self._session_id = session_id
+        self._given_id = self._session_id = session_id
         self._details = details
         self._started = 0
         self._done = False
 
     def _enter(self) -> None:
         self._started, self._done = _clock.monotonic_ns(), False
-        if self._session_id is None:
+        if self._given_id is None:
             # Now, not when it is left: a stream may be closed in a context that knows no session.
             self._session_id = current_session.get()
 

@@ -179,3 +179,17 @@ def test_an_async_stream_that_is_abandoned_is_traced_as_far_as_it_went(events):
 
     asyncio.run(run())
     assert _ids_and_scores(events) == [("a", 0.9)]
+
+
+def test_a_function_of_c_that_tells_no_signature_is_traced_too():
+    with capture(strict=False) as captured:
+        assert trace_rag(max)([HITS, []], key=len) is HITS
+        assert [chunk["chunk_id"] for chunk in _retrieved(captured)["chunks"]] == ["a", "7"]
+
+
+def test_a_detail_that_no_query_has_costs_only_itself():
+    with capture(strict=False) as captured:
+        assert trace_rag(top_n=5, namespace="n")(lambda query: HITS)("q") is HITS
+        assert captured.of_type("llm.rag.query")[0]["namespace"] == "n"
+        assert len(captured.of_type("llm.rag.retrieved")) == 1
+    assert sf_rag.get_status().replaced["trace_query_unknown_argument"] >= 1

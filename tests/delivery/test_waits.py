@@ -7,14 +7,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
 from support.delivering import QUICK, emit, ledger
-from support.faulty_sinks import HungSink
+from support.faulty_sinks import HungSink, Scripted
 from support.moody_sinks import MoodySink
 
+from spanforge.delivery import worker
+from spanforge.exceptions import SinkWriteError
+from spanforge.namespaces.event import Event
 from spanforge.sdk import SFRAGClient
 from spanforge.sinks.memory import MemorySink
 
@@ -110,8 +113,11 @@ def test_frozen_clocks_freeze_no_wait(connect: Connect, monkeypatch: pytest.Monk
     assert len(healthy.events) == 1
 
 
-def test_an_interrupt_while_delivering_in_line_reaches_the_user_and_loses_nothing(connect: Connect) -> None:
-    sink = MoodySink()
+@pytest.mark.parametrize("whole_sessions", [False, True])
+def test_an_interrupt_while_delivering_in_line_reaches_the_user_and_loses_nothing(
+    whole_sessions: bool, connect: Connect
+) -> None:
+    sink = MoodySink(whole_sessions=whole_sessions)
     client = connect(sink)
     sink.mood = "interrupted"
     with pytest.raises(KeyboardInterrupt):
@@ -120,3 +126,51 @@ def test_an_interrupt_while_delivering_in_line_reaches_the_user_and_loses_nothin
     sink.mood = "well"
     emit(client, 1)
     assert ledger(client, "moody").delivered == 2
+    assert sink.taken == sorted(sink.taken)
+
+
+def test_a_long_back_off_is_over_when_the_time_to_stop_has_come(connect: Connect) -> None:
+    sink = Scripted(*[ConnectionError() for _ in range(9)])
+    client = connect(sink, **{**QUICK, "backoff_s": 60.0, "max_backoff_s": 60.0})
+    emit(client, 3)
+    while not sink.writes:
+        time.sleep(0.001)
+    assert client.shutdown(0.2) == 4, "the summary of the open session is among them"
+    found = ledger(client)
+    assert (found.delivered, found.pending, found.dropped) == (0, 0, {"shutdown": 4})
+
+
+def test_looking_for_the_event_to_blame_is_over_when_the_time_to_stop_has_come(connect: Connect) -> None:
+    class Slow(Scripted):
+        def write(self, events: Sequence[Event], /) -> None:
+            super().write(events)
+            if len(events) > 1:
+                raise SinkWriteError("TOO_MANY", retryable=False)
+            time.sleep(0.1)
+
+    sink = Slow()
+    client = connect(sink, delivery="thread", batch_delay_s=0.1)
+    emit(client, 9)
+    client.shutdown(0.35)
+    deadline = time.monotonic() + 10
+    while (found := ledger(client)).pending and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert 0 < found.delivered < 9
+    assert found.dropped == {"shutdown": 10 - found.delivered}
+
+
+def test_a_sink_that_rests_is_left_alone_while_nobody_waits(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.2)
+    sink = Scripted(ConnectionError())
+    client = connect(sink, max_attempts=1, **QUICK)
+    emit(client, 1)
+    deadline = time.monotonic() + 5
+    while not sink.writes and time.monotonic() < deadline:
+        time.sleep(0.001)
+    emit(client, 1)
+    while len(sink.writes) < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert sink.at[1] - sink.at[0] >= 0.19
+    assert client.flush() == 0
+    assert (ledger(client).failed, ledger(client).delivered) == (1, 1)

@@ -207,7 +207,10 @@ def test_where_no_thread_can_be_had_delivery_is_in_line(connect: Connect, monkey
     assert len(sink.events) == 2
 
 
-def test_one_sink_in_two_configurations_is_never_used_by_both(connect: Connect) -> None:
+def test_one_sink_in_two_configurations_is_never_used_by_both(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
     sink = MoodySink()
     sink.going.clear()
     client = connect(sink, **QUICK)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from weakref import ref
 
 import pytest
 
@@ -27,6 +28,7 @@ def test_a_call_that_was_under_way_when_settings_changed_goes_to_the_new_ones(
     old.stage("llm.rag.generated", session_id, {"status": "ok"}, 100)
     old.outside("llm.feedback.submitted", session_id, {}, 600)
     assert old.join("other") == "other"
+    assert old.trace_id(session_id) == client.cell.get().trace_id(session_id)
     old.end_overdue()
     old.end_all("process_exit")
     summary = old.end(session_id)
@@ -56,6 +58,7 @@ def test_a_forked_child_begins_anew_and_tells_its_sinks(
 def test_a_client_that_was_never_used_has_nothing_to_do_at_a_fork_or_the_end() -> None:
     unused = SFRAGClient(SFClientConfig())
     unused.cell.after_fork()
+    unused.cell.deliver()
     unused.cell.at_exit()
     assert unused.cell.current() is None
 
@@ -77,6 +80,16 @@ def test_a_client_for_each_request_leaves_no_thread_and_no_session_behind(sink: 
     assert len(sink.of_type("llm.rag.query")) == 50
     assert {payload["end_reason"] for payload in sink.of_type("llm.rag.session")} == {"evicted"}
     assert len(sink.of_type("llm.rag.session")) == 50
+
+
+def test_a_worker_that_outlives_its_client_does_not_keep_it_and_has_no_more_to_do_for_it(sink: MemorySink) -> None:
+    own = SFRAGClient(SFClientConfig())
+    own.configure(sinks=sink, delivery="sync")
+    runtime = ref(own.cell.get())
+    (worker,) = own.cell.get().dispatcher._workers
+    del own
+    assert runtime() is None
+    worker._on_idle()
 
 
 def test_a_client_that_goes_while_another_ones_sink_writes_ends_its_sessions_all_the_same(

@@ -151,6 +151,23 @@ def test_a_block_that_outlives_the_one_around_it_stays_current_until_it_is_left(
     assert strict.trace_query("of no session") not in {outer, inner}
 
 
+def test_a_stage_that_is_used_again_belongs_to_the_session_it_is_in_then(strict: SFRAGClient, sink: MemorySink) -> None:
+    stage = strict.generation("m")
+    for name in "ab":
+        with strict.session("q", session_id=name), stage:
+            pass
+    assert [payload["session_id"] for payload in of(sink, "generated")] == ["a", "b"]
+
+
+def test_a_block_that_is_left_too_often_was_left_once(strict: SFRAGClient, sink: MemorySink) -> None:
+    session, stage = strict.session("q"), strict.generation("m", "s")
+    with session, stage:
+        pass
+    for scope in (session, stage):
+        scope.__exit__(None, None, None)
+    assert len(of(sink, "session")) == len(of(sink, "generated")) == 1
+
+
 async def test_async_blocks_and_tasks_carry_the_session(strict: SFRAGClient, sink: MemorySink) -> None:
     async def stage() -> None:
         async with strict.generation("m"):

@@ -343,6 +343,20 @@ def test_bad_settings_in_the_environment_hurt_no_call(
     client.shutdown()
 
 
+def test_a_call_gives_an_id_to_go_on_with_whatever_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = SFRAGClient(SFClientConfig())
+
+    def fail() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(client.cell, "get", fail)
+    assert client.trace_query("q", session_id="mine") == "mine"
+    assert len(client.trace_query("q")) == 26
+    assert client.join_session("other") == "other"
+    with client.session("q") as session:
+        assert len(session.session_id) == 26
+
+
 def test_a_sink_that_fails_at_a_fork_hurts_no_call(connect: Connect) -> None:
     class Fragile(MemorySink):
         def after_fork(self) -> None:

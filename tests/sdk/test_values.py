@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import json
 import re
 from collections import deque
@@ -178,6 +179,25 @@ def test_more_used_chunks_than_are_kept_are_cut(client: SFRAGClient, sink: Memor
     client.trace_generation("s", "m", chunk_ids_used=["a", None, 2, "c", "d"])  # type: ignore[list-item]
     assert sink.events[-1].payload["chunk_ids_used"] == ["a", "2"]
     assert client.get_status().replaced == {"chunk_ids_used": 1, "chunk_ids_used_too_many": 1}
+
+
+@pytest.mark.parametrize("text", ["z" * 64, "sha256:" + "z" * 64, "text:" + "a" * 64, "a b" * 21 + "a"])
+def test_what_only_looks_like_a_digest_is_hashed(text: str, client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_retrieval("s", [{"id": "a", "score": 0.1, "content_hash": text}], query_hash=text)
+    payload = sink.events[0].payload
+    assert payload["query_hash"] == payload["chunks"][0]["content_hash"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_secret_at_the_end_of_what_is_looked_at_is_not_cut_in_two(
+    connect: Callable[..., SFRAGClient], sink: MemorySink
+) -> None:
+    client = connect(sink, capture_messages=True)
+    client.trace_generation("s", "m", error_message="x " * 200 + "y" * 3_600 + " a@b.example " + "z" * 2_000)
+    client.trace_generation("s", "m", error_message=" " * 4_070 + "b" * 20 + "@example.com" + " more")
+    long, cut = (event.payload["error_message"] for event in sink.events)
+    assert len(long) <= 512
+    assert long.startswith("x x ")
+    assert "b" * 20 not in cut
 
 
 @pytest.mark.parametrize("flag", [True, 1, np.True_, 1.0])

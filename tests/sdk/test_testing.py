@@ -1,0 +1,62 @@
+"""What applications test with: events in memory, strict mode, and the check for texts that leaked."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from spanforge.exceptions import StrictModeError
+from spanforge.sdk import sf_rag
+from spanforge.sinks.memory import MemorySink
+from spanforge.testing import CanaryFoundError, CapturedEvents, capture, find_canary, spanforge_events
+
+__all__ = ["spanforge_events"]  # the fixture, where the package is used without being installed
+
+CANARY = "Ünder the rug, where nobody looks"
+
+
+def test_the_fixture_gives_the_events_of_a_test_in_strict_mode(spanforge_events: CapturedEvents) -> None:
+    session_id = sf_rag.trace_query("q")
+    sf_rag.end_session(session_id)
+    assert len(spanforge_events) == 2
+    assert [event.session_id for event in spanforge_events] == [session_id] * 2
+    assert spanforge_events.of_type("llm.rag.session")[0]["total_queries"] == 1
+    spanforge_events.clear()
+    assert spanforge_events.all == []
+    with pytest.raises(StrictModeError):
+        sf_rag.trace_query("q", top_k=0)
+
+
+def test_after_a_capture_everything_is_as_it_was() -> None:
+    before = MemorySink()
+    with capture(sinks=before, org_id="acme"):
+        with capture() as inner:
+            sf_rag.trace_query("q", session_id="s")
+            assert len(inner) == 1
+        sf_rag.end_session("s")
+        assert [(event.event_type, event.org_id) for event in before.events][-1][0] == "llm.rag.session"
+        assert sf_rag.cell.get().settings.org_id == "acme"
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("plain text", f"… {CANARY} …"),
+        ("JSON escape", json.dumps({"a": CANARY})),
+        ("JSON escape", "".join(f"\\u{ord(character):04x}" for character in CANARY)),
+        ("hex", CANARY.encode().hex().upper()),
+        ("base64", base64.b64encode(b"x" + CANARY.encode() + b"yz")),
+    ],
+)
+def test_a_text_is_found_in_every_form(form: str, content: str | bytes) -> None:
+    assert find_canary(CANARY, content) == [form]
+    assert find_canary(CANARY[::-1], content) == []
+
+
+def test_a_text_that_leaked_is_said_to_have_without_repeating_it(spanforge_events: CapturedEvents) -> None:
+    sf_rag.trace_query(CANARY, retriever_name="a name that is kept")
+    spanforge_events.assert_no_text(CANARY)
+    with pytest.raises(CanaryFoundError, match=r"^text 2 of 2 stands in a llm\.rag\.query event as plain text$"):
+        spanforge_events.assert_no_text(CANARY, "a name that is kept")
