@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -179,7 +179,7 @@ def _bar(stage: Stage[Payload], start: int, length: int) -> Bar:
     payload: Any = stage.payload
     return Bar(
         stage=kind,
-        about=_about(stage.payload),
+        about=_ABOUT[kind](payload),
         start_us=begins,
         length_us=ends - begins,
         left=round(left, 3),
@@ -190,24 +190,16 @@ def _bar(stage: Stage[Payload], start: int, length: int) -> Bar:
     )
 
 
-def _about(payload: Payload) -> str:
-    match payload:
-        case RetrievalQueryPayload():
-            return payload.retriever_name
-        case RetrievalResultPayload():
-            return f"{len(payload.chunks):,} of {payload.total_found:,} found"
-        case RerankPayload() | RAGSpanPayload():
-            return payload.model
-        case RAGEvaluationPayload():
-            return payload.evaluator
-        case EscalationPayload():
-            return payload.rule
-        case FeedbackSubmittedPayload():
-            return payload.rating.value.replace("_", " ")
-        case RAGSessionPayload():
-            return (payload.end_reason or "").replace("_", " ")
-        case _:
-            return ""
+_ABOUT: Final[dict[str, Callable[[Any], str]]] = {
+    "query": lambda payload: payload.retriever_name,
+    "retrieval": lambda payload: f"{len(payload.chunks):,} of {payload.total_found:,} found",
+    "rerank": lambda payload: payload.model,
+    "generation": lambda payload: payload.model,
+    "evaluation": lambda payload: payload.evaluator,
+    "escalation": lambda payload: payload.rule,
+    "feedback": lambda payload: payload.rating.value.replace("_", " "),
+    "summary": lambda payload: (payload.end_reason or "").replace("_", " "),
+}
 
 
 def _ticks(length: int) -> list[Tick]:

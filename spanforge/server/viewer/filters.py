@@ -139,6 +139,10 @@ def _minute(text: str) -> int | None:
     return min(max(us, 0), _LATEST_US)
 
 
+def _readable(text: str) -> str | None:
+    return None if _minute(text) is None else text
+
+
 def _number(low: float, high: float) -> Callable[[str], float | None]:
     def check(text: str) -> float | None:
         try:
@@ -161,7 +165,7 @@ def _hex(text: str) -> str | None:
 
 _SCORE = (_number(0, 1), "give a number from 0 to 1")
 _TIME = (_number(0, 1e12), "give milliseconds, from 0 up")
-_MOMENT = (lambda text: None if _minute(text) is None else text, "give a date and time, such as 2026-01-31T09:00")
+_MOMENT = (_readable, "give a date and time, such as 2026-01-31T09:00")
 
 _CHECKS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
     "range": (_one_of(tuple(RANGES)), f"use one of {', '.join(RANGES)}"),

@@ -35,6 +35,7 @@ class SafeAnswers:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,6 +61,7 @@ class LoopbackHost:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
         if scope["type"] == "http" and _host(Headers(scope=scope).get("host", "")) not in _LOOPBACK:
             answer = PlainTextResponse("This viewer answers on this machine only: use http://127.0.0.1.\n", 421)
             await answer(scope, receive, send)
@@ -74,6 +76,7 @@ class OwnPosts:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
         if scope["type"] == "http" and scope["method"] not in _SAFE and _foreign(Headers(scope=scope)):
             await PlainTextResponse("This form was sent from another site.\n", 403)(scope, receive, send)
             return

@@ -1,11 +1,12 @@
 """The figures of the overview: one set of sessions, looked at from several sides."""
 
+# ruff: noqa: S608  every query is put together of our own names alone; values are always bound
 from __future__ import annotations
 
 import math
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from spanforge.server.viewer.filters import Filter
@@ -192,8 +193,6 @@ def _sources(connection: sqlite3.Connection, condition: str, values: list[Any]) 
 
 
 def _worst(connection: sqlite3.Connection, org: str | None, wanted: Filter) -> list[SessionRow]:
-    from dataclasses import replace
-
     failed = session_page(connection, org, replace(wanted, status="error", sort="started"), size=_WORST).rows
     low = session_page(
         connection, org, replace(wanted, status="", sort="grounding", order="asc", grounding_max=0.5), size=_WORST

@@ -18,6 +18,8 @@ from spanforge._text import well_formed
 from spanforge._version import __version__
 from spanforge.server.viewer.exports import FORMS
 from spanforge.server.viewer.index import Index
+from spanforge.server.viewer.memo import Memo
+from spanforge.server.viewer.overview import Overview
 from spanforge.server.viewer.queries import SessionRow, version
 from spanforge.server.viewer.shown import FILTERS, percent
 from spanforge.server.viewer.visits import Visit, Visits
@@ -55,6 +57,7 @@ class Shell:
 
     def __init__(self, index: Index, hasher: Hasher, visits: Visits | None) -> None:
         self.index, self.hasher, self.visits = index, hasher, visits
+        self.overviews: Memo[Overview] = Memo()
         self._templates = Environment(
             loader=PackageLoader("spanforge.server.viewer"),
             autoescape=True,
@@ -63,7 +66,8 @@ class Shell:
             lstrip_blocks=True,
         )
         self._templates.filters.update(FILTERS)
-        self._templates.globals.update(percent=percent, forms=FORMS, product_version=__version__)
+        everywhere: dict[str, Any] = {"percent": percent, "forms": FORMS, "product_version": __version__}
+        self._templates.globals.update(everywhere)
 
     def org(self, request: Request) -> str | None:
         """Return the one organisation that may be seen; None for all."""

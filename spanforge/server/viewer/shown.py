@@ -11,7 +11,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_TEXT: Final = 160
 _MS, _S, _MIN, _H = 1_000, 1_000_000, 60_000_000, 3_600_000_000
 _THOUSAND: Final = 1_000
-_TENFOLD: Final = 10
+_TENFOLD, _HUNDRED = 10, 100
+_DASH: Final = "\N{EN DASH}"
 
 
 def visible(value: object, most: int = _MOST_TEXT) -> str:
@@ -25,7 +26,7 @@ def visible(value: object, most: int = _MOST_TEXT) -> str:
 def duration(us: float | None) -> str:
     """Write microseconds, in the unit that leaves three digits or so."""
     if us is None:
-        return "–"
+        return _DASH
     if us < _MS:
         return f"{us:.0f} µs"
     if us < _S:
@@ -48,27 +49,27 @@ def moment(us: int, precision: str = "seconds") -> str:
 
 def amount(value: float | None) -> str:
     """Write a count with its thousands apart."""
-    return "–" if value is None else f"{value:,.0f}"
+    return _DASH if value is None else f"{value:,.0f}"
 
 
 def brief(value: float) -> str:
     """Write a large count in three digits or so."""
     for unit in ("", "k", "M", "G", "T"):
         if value < _THOUSAND:
-            return f"{value:.{1 if unit and value < 100 else 0}f}{unit}".replace(".0", "")
+            return f"{value:.{1 if unit and value < _HUNDRED else 0}f}{unit}".replace(".0", "")
         value /= _THOUSAND
     return f"{value:,.0f}P"
 
 
 def score(value: float | None, digits: int = 2) -> str:
     """Write a measure in [0, 1]."""
-    return "–" if value is None else f"{value:.{digits}f}"
+    return _DASH if value is None else f"{value:.{digits}f}"
 
 
 def percent(part: float, whole: float) -> str:
     """Write a share in percent; a dash where there is no whole."""
     if not whole:
-        return "–"
+        return _DASH
     share = 100 * part / whole
     # A few among many are not none, and all but a few are not all.
     if 0 < share < 0.1:  # noqa: PLR2004  the smallest that one decimal can say

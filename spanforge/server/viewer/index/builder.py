@@ -21,13 +21,14 @@ from spanforge.reader._paths import expand, family
 from spanforge.server.viewer.index.lines import Found
 from spanforge.server.viewer.index.schema import connect, create
 from spanforge.server.viewer.index.sources import Source, source_of
-from spanforge.server.viewer.index.writer import Stored, Writer, storable
+from spanforge.server.viewer.index.writer import Placed, Stored, Writer, storable
 
 __all__ = ["Index", "Progress"]
 
 _POLL_S: Final = 0.5
 _BETWEEN_S: Final = 0.05
 _STEP: Final = 32
+_AFTER_PROBLEM_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Progress:
         damaged: What was left out, by reason.
         unsessioned: Events that belong to no session.
         exists: There is something at the store's path.
+        problem: Code of what keeps the index from being written; empty where nothing does.
     """
 
     complete: bool
@@ -50,6 +52,7 @@ class Progress:
     damaged: dict[str, int]
     unsessioned: int
     exists: bool
+    problem: str = ""
 
     @property
     def share(self) -> float:
@@ -75,8 +78,9 @@ class Index:
         self._sources: list[Source] = []
         self._known: dict[tuple[int, int], Source] = {}
         self._damaged: Counter[str] = Counter()
+        self._unwritten: dict[int, list[Placed]] = {}
         self._unsessioned = 0
-        self._complete = False
+        self._complete, self._problem = False, ""
         self._stop, self._idle, self._first = threading.Event(), threading.Event(), threading.Event()
         self._idle.set()
         self._asking, self._lock = 0, threading.Lock()
@@ -129,8 +133,8 @@ class Index:
     def catch_up(self) -> None:
         """Read everything that is there now, in this thread; for tests and scripts, where `start` was not called."""
         self._discover()
-        while any([self._take(number) for number in range(len(self._sources))]):
-            pass
+        while sum(self._take(number) for number in range(len(self._sources))):
+            continue
         self._complete = True
 
     def events_of(self, stored: Sequence[Stored], org: str) -> list[Event]:
@@ -166,19 +170,29 @@ class Index:
             damaged={reason: count for reason, count in damaged.items() if count},
             unsessioned=self._unsessioned,
             exists=bool(sources),
+            problem=self._problem,
         )
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._discover()
-            # Live files stand last in the order of names, and have the newest events.
-            took = any(self._take(number) for number in reversed(range(len(self._sources))))
-            if not took:
-                self._complete = True
+            try:
+                self._round()
+            except sqlite3.Error as error:  # no room for the scratch database: said on every page, and tried again
+                self._problem = getattr(error, "sqlite_errorname", "") or type(error).__name__
                 self._first.set()
-                self._stop.wait(self._poll_s)
-            else:
-                self._first.set()
+                self._stop.wait(_AFTER_PROBLEM_S)
+
+    def _round(self) -> None:
+        """Look once at every source until one has something, and wait where none has."""
+        self._discover()
+        # Live files stand last in the order of names, and have the newest events.
+        took = any(self._take(number) for number in reversed(range(len(self._sources))))
+        if not took:
+            self._complete = True
+            self._first.set()
+            self._stop.wait(self._poll_s)
+        else:
+            self._first.set()
 
     def _discover(self) -> None:
         for path in _files(self._store):
@@ -198,12 +212,18 @@ class Index:
     def _take(self, number: int) -> bool:
         """Read some lines of a source; false where it has none now."""
         source = self._sources[number]
-        found = source.read()
-        if found:
-            self._unsessioned += self._writer.write(number, self._events(found), source.damaged)
-        return bool(found)
+        if number not in self._unwritten:
+            found = source.read()
+            if not found:
+                return False
+            # A source gives its lines once, so what was made of them is kept until it is written.
+            self._unwritten[number] = list(self._events(found))
+        self._unsessioned += self._writer.write(number, self._unwritten[number], source.damaged)
+        del self._unwritten[number]
+        self._problem = ""
+        return True
 
-    def _events(self, found: list[Found]) -> Iterator[tuple[Event, int, bytes | None]]:
+    def _events(self, found: list[Found]) -> Iterator[Placed]:
         for count, line in enumerate(found):
             if count % _STEP == 0 and not self._stop.is_set():
                 self._idle.wait(_BETWEEN_S)

@@ -134,24 +134,29 @@ class PlainSource:
 
     def _backward(self, file: BinaryIO) -> list[Found]:
         """Return the lines before the head, which begins a line, or stands inside one to be skipped."""
-        want, whole = self._block, False
-        while True:
-            begin = max(0, self._head - want)
-            file.seek(begin)
-            data = file.read(self._head - begin)
-            if self._skip_down:
-                data = data[: data.rfind(b"\n") + 1]
-            cut = data.find(b"\n") + 1 if begin else 0
-            whole = not begin or 0 < cut < len(data)
-            if whole or self._skip_down or want > self._max_line:
-                break
-            want *= 4
-        if not whole:
-            self.damaged["too_long"] += bool(data)
-            self._skip_down, self._head = True, begin
+        if self._skip_down:
+            begin, data = self._before(file, self._block)
+            end = data.rfind(b"\n") + 1
+            self._head = begin + end
+            self._skip_down = not end and begin > 0
             return []
-        self._skip_down, self._head = False, begin + cut
-        return self._split(data[cut:], self._head)
+        want = self._block
+        while True:
+            begin, data = self._before(file, want)
+            cut = data.find(b"\n") + 1 if begin else 0
+            if not begin or 0 < cut < len(data):
+                self._head = begin + cut
+                return self._split(data[cut:], self._head)
+            if want > self._max_line:
+                self.damaged["too_long"] += 1
+                self._skip_down, self._head = True, begin
+                return []
+            want *= 4
+
+    def _before(self, file: BinaryIO, want: int) -> tuple[int, bytes]:
+        begin = max(0, self._head - want)
+        file.seek(begin)
+        return begin, file.read(self._head - begin)
 
     def _split(self, data: bytes, start: int) -> list[Found]:
         """Cut lines, with their offsets; blank ones are left out."""

@@ -1,5 +1,6 @@
 """Puts events into the index: each once, its session's figures brought up to date, its names counted."""
 
+# ruff: noqa: S608  every query is put together of our own names alone; values are always bound
 from __future__ import annotations
 
 import json
@@ -21,7 +22,7 @@ __all__ = ["Placed", "Stored", "Writer", "key_of"]
 Placed = tuple[Event, int, bytes | None]
 """An event, its place in its source, and its line where that must be kept."""
 
-_UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE id = ?"  # noqa: S608  our own names
+_UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE id = ?"
 _PLACE: Final = (
     "INSERT INTO event (session, event_id, source, place, line) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )

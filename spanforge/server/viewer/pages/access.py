@@ -24,6 +24,7 @@ class SignedIn:
         self._app, self._visits = app, visits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
