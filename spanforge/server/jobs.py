@@ -39,7 +39,7 @@ FAILED: Final = "INTERNAL_ERROR"
 """Reason of a job that met an error nobody foresaw."""
 TIMED_OUT: Final = "TIMED_OUT"
 """Reason of a job that took longer than the server allows."""
-_MAX_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """A job that was begun so often and never ended takes the process down with it: it is not begun again."""
 _REPORT_S: Final = 0.2
 
@@ -180,7 +180,7 @@ class JobRunner:
         job, store = row.output, tenant.store
         if row.cancelled:
             return _failed(job, CANCELLED)
-        if store.begin(job.job_id) > _MAX_ATTEMPTS:
+        if store.begin(job.job_id) > MAX_ATTEMPTS:
             return _failed(job, INTERRUPTED)
         state = job.model_copy(update={"status": JobStatus.PROCESSING})
         store.update(state, is_open=True)
@@ -207,11 +207,18 @@ class JobRunner:
             return _failed(state, CANCELLED)
         except RagFailure as failure:
             return _failed(state, failure.code)
-        state = _with(state, progress)
+        return self._ended(store, _with(state, progress), late=late())
+
+    def _ended(self, store: Store, state: IngestionOutput, *, late: bool) -> IngestionOutput | None:
+        """Return how a job whose work is over ended; None where it was only broken off."""
         if state.progress >= 1.0:
             return state.model_copy(update={"status": JobStatus.COMPLETED})
-        reason = CANCELLED if store.is_cancelled(job.job_id) else TIMED_OUT if late() else ""
-        return _failed(state, reason) if reason else None
+        if store.is_cancelled(state.job_id):
+            return _failed(state, CANCELLED)
+        if late:
+            return _failed(state, TIMED_OUT)
+        # Neither stopped nor done, and we go on: its upload is gone.
+        return None if self._closing.is_set() else _failed(state, INTERRUPTED)
 
     def _ingestor(self, tenant: Tenant, row: JobRow) -> Ingestor:
         pipeline = tenant.pipeline

@@ -26,7 +26,11 @@ FRESH_S: Final = 300.0
 RETRY_S: Final = 10.0
 """Shortest time between two fetches: whoever invents key ids makes us ask the issuer no more often than this."""
 _MAX_BYTES: Final = 1 << 20
-_UNREADABLE: Final = (OSError, ValueError, RecursionError, http.client.HTTPException, jwt.PyJWTError)
+_UNREADABLE: Final = (
+    OSError, http.client.HTTPException, jwt.PyJWTError,
+    ValueError, TypeError, LookupError, AttributeError, RecursionError,
+)  # fmt: skip
+"""What reading a document can end in that should hold keys, and may hold anything."""
 
 
 class KeySet:

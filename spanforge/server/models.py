@@ -6,10 +6,11 @@ own models, whole.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from spanforge.reference.models import DocumentFailure, JobStatus, Visibility
@@ -29,9 +30,25 @@ _TEMPLATE: Final = (
     rf"^(?:{_PLAIN}\{{context\}}{_PLAIN}\{{query\}}{_PLAIN}|{_PLAIN}\{{query\}}{_PLAIN}\{{context\}}{_PLAIN})$"
 )
 
+
+_FORM_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.0{1,12})?", re.ASCII)
+
+
+def _whole(value: object, info: ValidationInfo) -> object:
+    """Return a number without a fraction as an integer: JSON knows one kind of number, and 5.0 is 5.
+
+    A form has texts alone, and those of a number become one.
+    """
+    if info.mode != "json" and isinstance(value, str) and _FORM_NUMBER.fullmatch(value):
+        value = float(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Identifier = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[frozenset[Name], Field(max_length=_MAX_NAMES)]
+Names = Annotated[list[Name], Field(max_length=_MAX_NAMES)]
+"""A name that stands twice counts once."""
 
 
 class RequestModel(BaseModel):
@@ -57,7 +74,7 @@ class ResponseModel(BaseModel):
 
 TextField = Literal["documentId", "source", "mediaType"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-_Page = Annotated[int, Field(ge=0, le=10**9)]
+_Page = Annotated[Whole, Field(ge=0, le=10**9)]
 _Text = Annotated[str, Field(max_length=512)]
 
 
@@ -121,7 +138,7 @@ class RetrieveRequest(RequestModel):
     query: str = Field(min_length=1, max_length=MAX_QUERY, repr=False, examples=["What is the capital of France?"])
     data_sources: list[Identifier] | None = Field(default=None, max_length=_MAX_NAMES)
     """Ids of the sources to search; all accessible ones where left out."""
-    top_k: int = Field(default=10, ge=1, le=MAX_TOP_K)
+    top_k: Whole = Field(default=10, ge=1, le=MAX_TOP_K)
     filters: list[AnyFilter] = Field(default=[], max_length=MAX_FILTERS)
     rerank: bool = True
     rerank_model: str | None = Field(default=None, max_length=200)
@@ -130,7 +147,7 @@ class RetrieveRequest(RequestModel):
 class QueryRequest(RetrieveRequest):
     """Inputs of all stages of a question together."""
 
-    max_tokens: int = Field(default=2_000, ge=1, le=32_000)
+    max_tokens: Whole = Field(default=2_000, ge=1, le=32_000)
     template: str | None = Field(default=None, max_length=8_000, pattern=_TEMPLATE, repr=False)
     strict_mode: bool = False
     model: str | None = Field(default=None, max_length=200)
@@ -163,8 +180,8 @@ class CutOptions(RequestModel):
     """How documents are cut and embedded."""
 
     data_source_id: Identifier
-    chunk_size: int = Field(default=512, ge=16, le=8_192)
-    chunk_overlap: int = Field(default=50, ge=0, le=4_096)
+    chunk_size: Whole = Field(default=512, ge=16, le=8_192)
+    chunk_overlap: Whole = Field(default=50, ge=0, le=4_096)
     embedding_model: str | None = Field(default=None, max_length=200)
 
 
@@ -203,9 +220,9 @@ class SourceRequest(RequestModel):
 
     name: Name = Field(examples=["Handbook"])
     visibility: Visibility = Visibility.PERSONAL
-    roles: Names = frozenset()
-    teams: Names = frozenset()
-    users: Names = frozenset()
+    roles: Names = []
+    teams: Names = []
+    users: Names = []
 
 
 class Source(ResponseModel):

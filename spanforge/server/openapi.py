@@ -12,9 +12,17 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from spanforge.server.bodies import JSON, MULTIPART
-from spanforge.server.models import IngestRequest, ProblemDocument, QueryRequest, RetrieveRequest, SourceRequest
+from spanforge.server.models import (
+    MAX_DOCUMENTS,
+    IngestRequest,
+    ProblemDocument,
+    QueryRequest,
+    RetrieveRequest,
+    SourceRequest,
+)
 from spanforge.server.permissions import ANYONE, TABLE
 from spanforge.server.problems import KINDS, MEDIA_TYPE, Problem
+from spanforge.server.sniffing import DOCX, HTML, PDF, PLAIN
 from spanforge.server.streaming import MEDIA_TYPE as EVENTS
 
 if TYPE_CHECKING:
@@ -70,21 +78,21 @@ _EXAMPLES: Final[Mapping[str, dict[str, Any]]] = {
         "rerank": False,
     },
 }
-_UPLOAD: Final[dict[str, Any]] = {
+_FILES: Final[dict[str, Any]] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MAX_DOCUMENTS,
+    "items": {"type": "string", "format": "binary"},
+    "description": "Files, each with a name of its own; the name is the document's id.",
+}
+_READABLE: Final = (PLAIN, "text/markdown", HTML, "text/csv", PDF, DOCX)
+"""What an upload may hold; each file is judged by its content."""
+_EVENT: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["dataSourceId", "files"],
-    "additionalProperties": False,
+    "required": ["event", "data"],
     "properties": {
-        "files": {
-            "type": "array",
-            "minItems": 1,
-            "items": {"type": "string", "format": "binary"},
-            "description": "Files, each with a name of its own; the name is the document's id.",
-        },
-        "dataSourceId": {"type": "string", "minLength": 1, "maxLength": 512},
-        "chunkSize": {"type": "integer", "minimum": 16, "maximum": 8_192, "default": 512},
-        "chunkOverlap": {"type": "integer", "minimum": 0, "maximum": 4_096, "default": 50},
-        "embeddingModel": {"type": "string"},
+        "event": {"enum": ["token", "citations", "result", "error"]},
+        "data": {"type": "string", "contentMediaType": JSON},
     },
 }
 _STREAM: Final = (
@@ -110,7 +118,7 @@ def describe(app: FastAPI, modes: Mapping[str, str]) -> dict[str, Any]:
     }
     for path, operations in document["paths"].items():
         for name, operation in operations.items():
-            _complete(operation, (name.upper(), path))
+            _complete(operation, (name.upper(), path), schemas)
     del schemas["HTTPValidationError"], schemas["ValidationError"]
     return document
 
@@ -133,7 +141,7 @@ def _schemas(declared: dict[str, Any], modes: Mapping[str, str]) -> dict[str, An
     return schemas
 
 
-def _complete(operation: dict[str, Any], route: tuple[str, str]) -> None:
+def _complete(operation: dict[str, Any], route: tuple[str, str], schemas: Mapping[str, Any]) -> None:
     is_open = TABLE[route] is ANYONE
     if not is_open:
         operation["security"] = [{"bearer": []}]
@@ -141,21 +149,35 @@ def _complete(operation: dict[str, Any], route: tuple[str, str]) -> None:
         operation["description"] = f"{operation.get('description', '')}\n\nRoles: {roles}."
     body = _BODIES.get(route)
     if body is not None:
-        operation["requestBody"] = _request_body(body)
+        operation["requestBody"] = _request_body(body, schemas[body.__name__])
     responses = {status: answer for status, answer in operation["responses"].items() if status != "422"}
     responses.update(_problems((*_EVERYWHERE, *(() if is_open else _ADMITTED), *_CODES[route])))
     operation["responses"] = responses
     if body is QueryRequest:
-        responses["200"]["content"][EVENTS] = {"schema": {"type": "string"}, "example": _STREAM}
+        responses["200"]["content"][EVENTS] = {"itemSchema": _EVENT, "example": _STREAM}
 
 
-def _request_body(body: type[BaseModel]) -> dict[str, Any]:
+def _request_body(body: type[BaseModel], schema: Mapping[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {
         JSON: {"schema": {"$ref": _REF.format(model=body.__name__)}, "example": _EXAMPLES[body.__name__]}
     }
     if body is IngestRequest:
-        content[MULTIPART] = {"schema": _UPLOAD}
+        content[MULTIPART] = _upload(schema)
     return {"required": True, "content": content}
+
+
+def _upload(ingest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form of an upload: the fields of the JSON body, with files in place of its documents."""
+    fields = {name: schema for name, schema in ingest["properties"].items() if name != "documents"}
+    # A form has no null: what is not meant is left out.
+    fields["embeddingModel"] = {"enum": [name for name in fields["embeddingModel"]["enum"] if name is not None]}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["dataSourceId", "files"],
+        "additionalProperties": False,
+        "properties": {**fields, "files": _FILES},
+    }
+    return {"schema": schema, "encoding": {"files": {"contentType": ", ".join(_READABLE)}}}
 
 
 def _problems(codes: Iterable[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -70,7 +71,7 @@ class _Handling:
             problem = problem_of(failure)
         finally:
             if problem is None:
-                self._note(started)
+                self._note(started, sys.exc_info()[0])
         if problem is not None:
             self._code = problem.code
             if not self._status:
@@ -88,7 +89,7 @@ class _Handling:
             message = {**message, "headers": headers}
         await self._send(message)
 
-    def _note(self, started: float) -> None:
+    def _note(self, started: float, error: type[BaseException] | None = None) -> None:
         route = self._scope.get("route")
         principal = self._scope.get("state", {}).get("principal")
         _log.info(
@@ -101,6 +102,7 @@ class _Handling:
             ms=round((_clock.monotonic() - started) * 1e3, 1),
             org=_digest(principal.org_id) if principal is not None else "",
             session_id=self._session_id,
+            **({} if error is None else {"error": error.__name__}),
         )
 
 

@@ -36,9 +36,9 @@ def create(tenant: Tenant, user: User, wanted: SourceRequest) -> Source:
         org_id=user.org_id,
         owner_id=user.user_id,
         visibility=wanted.visibility,
-        roles=wanted.roles,
-        teams=wanted.teams,
-        user_ids=wanted.users,
+        roles=frozenset(wanted.roles),
+        teams=frozenset(wanted.teams),
+        user_ids=frozenset(wanted.users),
     )
     with tenant.writing:
         tenant.store.put_name(source.data_source_id, wanted.name)

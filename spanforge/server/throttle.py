@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from spanforge import _clock
 from spanforge.server.problems import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 _REMEMBERED: Final = 10_000
 
@@ -40,6 +36,11 @@ class Throttle:
         self._at_once_per_org = at_once_per_org
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._working: Counter[str] = Counter()
+
+    @property
+    def at_work(self) -> int:
+        """Questions worked on now."""
+        return self._working.total()
 
     def take(self, org_id: str) -> None:
         """Count a request.
@@ -76,12 +77,3 @@ class Throttle:
         self._working[org_id] -= 1
         if not self._working[org_id]:
             del self._working[org_id]
-
-    @contextmanager
-    def working(self, org_id: str) -> Generator[None]:
-        """Count work for the length of a block."""
-        self.enter(org_id)
-        try:
-            yield
-        finally:
-            self.leave(org_id)

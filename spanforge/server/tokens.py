@@ -63,8 +63,10 @@ class TokenVerifier:
             header = jwt.get_unverified_header(token)
         except _UNUSABLE:
             return None
-        key_id = header.get("kid")
-        if header.get("alg") not in settings.oidc_algorithms or not isinstance(key_id, str | None):
+        key_id, algorithm = header.get("kid"), header.get("alg")
+        if not isinstance(key_id, str | None) or not isinstance(algorithm, str):
+            return None
+        if algorithm not in settings.oidc_algorithms:
             return None
         key = self._keys.find(key_id)
         if key is None:

@@ -1,0 +1,249 @@
+"""Limits: of bodies, nesting, hosts, rates, work at hand and time. What is over one is refused with its code."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.api import PARIS, Api, bundled, running
+from support.serving import serving
+
+from spanforge.reference import Document, Pipeline, User
+from spanforge.server.bodies import nested_deeper
+from spanforge.server.limits import is_loopback
+from spanforge.server.problems import Problem
+from spanforge.server.throttle import Throttle
+
+KEEP = {"Content-Type": "application/json"}
+
+
+def test_a_long_body_is_refused_whether_it_says_so_or_not(tmp_path) -> None:
+    with running(tmp_path, max_body_bytes=2_000, max_upload_bytes=4_000) as api:
+        headers = {**api.key(), **KEEP}
+        body = json.dumps({"query": "x" * 2_000}).encode()
+        told = api.client.post("/api/rag/query", content=body, headers=headers)
+        untold = api.client.post("/api/rag/query", content=iter([body[:1_500], body[1_500:]]), headers=headers)
+        for answer in (told, untold):
+            assert (answer.status_code, answer.json()["code"]) == (413, "TOO_LARGE")
+        fits = api.client.post("/api/rag/query", content=json.dumps({"query": "x" * 1_900}), headers=headers)
+        assert fits.status_code == 403  # read, and there is no source
+
+
+def test_an_upload_may_be_longer_but_not_without_measure(tmp_path) -> None:
+    with running(tmp_path, max_body_bytes=2_000, max_upload_bytes=4_000) as api:
+        headers = api.key()
+        fields = {"dataSourceId": api.source(headers)}
+        for size, status in ((3_000, 202), (5_000, 413)):
+            files = [("files", ("a.md", b"word " * (size // 5)))]
+            assert api.client.post("/api/rag/ingest", data=fields, files=files, headers=headers).status_code == status
+        # No other route takes one.
+        files = [("files", ("a.md", b"word " * 600))]
+        assert api.client.post("/api/rag/query", data=fields, files=files, headers=headers).status_code in {413, 415}
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""])
+def test_other_media_types_are_refused(api: Api, media: str) -> None:
+    headers = {**api.key(), "Content-Type": media}
+    for path in ("query", "retrieve", "sources", "ingest"):
+        answer = api.client.post(f"/api/rag/{path}", content=b'{"query": "a"}', headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_deep_nesting_is_refused(tmp_path) -> None:
+    with running(tmp_path, max_json_depth=8) as api:
+        headers = api.key()
+        source = api.source(headers)
+        for depth, status in ((3, 202), (6, 422), (60, 422)):
+            metadata = {"a": json.loads("[" * depth + "]" * depth)}
+            document = {"documentId": "a", "text": PARIS, "metadata": metadata}
+            body = {"dataSourceId": source, "documents": [document]}
+            assert api.client.post("/api/rag/ingest", json=body, headers=headers).status_code == status
+
+
+_JSON = st.recursive(
+    st.text(st.sampled_from('ab"\\[]{}'), max_size=6) | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('x"\\[', max_size=3), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+@given(_JSON, st.integers(0, 6))
+def test_depth_is_counted_outside_of_texts(value, limit: int) -> None:
+    assert nested_deeper(json.dumps(value).encode(), limit) is (_depth(value) > limit)
+
+
+def test_counting_takes_time_by_length_alone() -> None:
+    def spent(content: bytes) -> float:
+        started = time.perf_counter()
+        nested_deeper(content, 4)
+        return time.perf_counter() - started
+
+    hostile = b"[[[[" + b'"' + b'\\"' * 200_000 + b"["
+    half = spent(hostile[: len(hostile) // 2])
+    assert spent(hostile) < max(20 * half, 0.5)
+
+
+def test_other_hosts_are_refused(api: Api) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", "evil.example:80", "", "[::1", "localhost.evil.example"):
+        answer = api.client.get("/healthz", headers={"Host": host})
+        assert (answer.status_code, answer.json()["code"]) == (421, "WRONG_HOST"), host
+    for host in ("localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000"):
+        assert api.client.get("/healthz", headers={"Host": host}).status_code == 200, host
+
+
+def test_hosts_may_be_named(tmp_path) -> None:
+    with running(tmp_path, allowed_hosts="rag.example", host="0.0.0.0") as api:  # noqa: S104  nothing is bound
+        assert api.client.get("/healthz", headers={"Host": "rag.example:443"}).status_code == 200
+        assert api.client.get("/healthz").status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("0.0.0.0", False),  # noqa: S104  a name
+        ("::", False),
+        ("a.b", False),
+    ],
+)
+def test_loopback(host: str, answer: bool) -> None:
+    assert is_loopback(host) is answer
+
+
+def test_there_is_no_cors(api: Api) -> None:
+    answer = api.client.options(
+        "/api/rag/query", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    )
+    assert answer.status_code == 405
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_rate_is_each_organisations_own(tmp_path) -> None:
+    with running(tmp_path, requests_per_minute=6, burst=3) as api:
+        ann, colleague, bob = api.key(), api.key("cleo"), api.key("bob", "south")
+        got = [api.client.get("/api/rag/sources", headers=headers) for headers in (ann, colleague, ann, ann, colleague)]
+        assert [answer.status_code for answer in got] == [200, 200, 200, 429, 429]
+        assert got[3].json()["code"] == "RATE_LIMITED"
+        assert 1 <= int(got[3].headers["retry-after"]) <= 10
+        assert api.client.get("/api/rag/sources", headers=bob).status_code == 200
+        assert api.client.get("/healthz").status_code == 200
+
+
+@given(st.lists(st.sampled_from(["enter", "leave"]), max_size=40))
+def test_work_at_hand_never_exceeds_its_limits(steps: list[str]) -> None:
+    throttle = Throttle(per_minute=60, burst=1, at_once=5, at_once_per_org=3)
+    held = {"north": 0, "south": 0}
+    for number, step in enumerate(steps):
+        org = ("north", "south")[number % 2]
+        if step == "leave":
+            if held[org]:
+                throttle.leave(org)
+                held[org] -= 1
+            continue
+        full = held[org] >= 3 or sum(held.values()) >= 5
+        if full:
+            with pytest.raises(Problem) as refused:
+                throttle.enter(org)
+            assert refused.value.status == (429 if held[org] >= 3 else 503)
+        else:
+            throttle.enter(org)
+            held[org] += 1
+    assert throttle.at_work == sum(held.values())
+
+
+class _Slow(Pipeline):
+    """Answers when it is let."""
+
+    gate = threading.Event()
+
+    def ask(self, question, **options):
+        self.gate.wait(30)
+        return super().ask(question, **options)
+
+
+@pytest.fixture
+def gate():
+    _Slow.gate.clear()
+    yield _Slow.gate
+    _Slow.gate.set()
+
+
+def test_too_much_at_once(tmp_path, gate) -> None:
+    make = lambda folder: _Slow(folder, embedder=None)  # noqa: E731  short
+    with running(tmp_path, make, max_concurrent=2, max_concurrent_per_org=1) as api, ThreadPoolExecutor(3) as pool:
+        keys = [api.key(org=org) for org in ("north", "south", "east")]
+        for headers in keys[:2]:
+            api.source(headers)
+        asked = [pool.submit(api.query, headers) for headers in keys[:2]]
+        deadline = time.monotonic() + 20
+        while api.service.throttle.at_work < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        same, other = api.query(keys[0]), api.query(keys[2])
+        assert (same.status_code, same.json()["code"]) == (429, "TOO_MANY_AT_ONCE")
+        assert (other.status_code, other.json()["code"]) == (503, "OVERLOADED")
+        assert {"retry-after"} <= set(same.headers) & set(other.headers)
+        gate.set()
+        assert [one.result().status_code for one in asked] == [200, 200]
+        assert api.service.throttle.at_work == 0
+        assert api.query(keys[0]).status_code == 200
+
+
+def test_what_takes_too_long_is_504_and_keeps_its_place_until_it_is_done(tmp_path, gate) -> None:
+    make = lambda folder: _Slow(folder, embedder=None)  # noqa: E731  short
+    with running(tmp_path, make, query_timeout_s=0.5, max_concurrent_per_org=1) as api:
+        headers = api.key()
+        with api.service.tenants.use("north"):
+            pass  # opened before the clock runs
+        late = api.query(headers)
+        assert (late.status_code, late.json()["code"]) == (504, "TIMED_OUT")
+        assert api.query(headers).status_code == 429
+        gate.set()
+        deadline = time.monotonic() + 20
+        while api.service.throttle.at_work and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert api.client.get("/api/rag/sources", headers=headers).status_code == 200
+
+
+def test_a_slow_body_is_given_up(tmp_path) -> None:
+    with running(tmp_path / "keys") as api:
+        headers = api.key()
+    with (
+        serving(tmp_path / "keys", SPANFORGE_SERVER_BODY_TIMEOUT_S="0.3") as port,
+        socket.create_connection(("127.0.0.1", port), 20) as line,
+    ):
+        head = f"POST /api/rag/query HTTP/1.1\r\nHost: localhost\r\nAuthorization: {headers['Authorization']}\r\n"
+        line.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode())
+        answer = b"".join(iter(lambda: line.recv(10_000), b""))
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"BODY_TIMEOUT" in answer
+
+
+def test_jobs_that_wait_are_few(tmp_path) -> None:
+    with running(tmp_path, bundled, max_jobs_per_org=1, ingest_workers=1) as api:
+        headers, other = api.key(), api.key("bob", "south")
+        source, elsewhere = api.source(headers), api.source(other)
+        ann, cut = User(user_id="ann", org_id="north"), {"chunk_size": 512, "chunk_overlap": 50}
+        with api.service.tenants.use("north") as tenant, tenant.writing:
+            # While we hold the turn to write, the job cannot end.
+            first = api.service.jobs.submit(tenant, ann, source, [Document(document_id="a", text=PARIS)], cut)
+            with pytest.raises(Problem) as refused:
+                api.service.jobs.submit(tenant, ann, source, [Document(document_id="b", text=PARIS)], cut)
+            assert (refused.value.status, refused.value.code) == (429, "TOO_MANY_JOBS")
+        assert api.ended(headers, first.job_id)["status"] == "completed"
+        assert api.ingest(other, elsewhere, {"a": PARIS})["status"] == "completed"
+        assert api.ingest(headers, source, {"b": PARIS})["status"] == "completed"
