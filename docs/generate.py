@@ -10,23 +10,14 @@ from typing import Any
 
 from spanforge.config import Settings
 from spanforge.conventions import STANDARDS
-from spanforge.namespaces import feedback, retrieval
+from spanforge.namespaces import PAYLOADS
+from spanforge.namespaces.retrieval import RetrievedChunk
 from spanforge.sdk import SFFeedbackClient, SFRAGClient
 from spanforge.sdk._scores import RULES
 
 _HERE = Path(__file__).parent / "reference"
 _LONG = 100
-_EVENTS = {
-    "llm.rag.query": retrieval.RetrievalQueryPayload,
-    "llm.rag.retrieved": retrieval.RetrievalResultPayload,
-    "llm.rag.reranked": retrieval.RerankPayload,
-    "llm.rag.generated": retrieval.RAGSpanPayload,
-    "llm.rag.evaluated": retrieval.RAGEvaluationPayload,
-    "llm.rag.session": retrieval.RAGSessionPayload,
-    "llm.rag.escalated": retrieval.EscalationPayload,
-    "llm.feedback.submitted": feedback.FeedbackSubmittedPayload,
-    "A chunk": retrieval.RetrievedChunk,
-}
+_EVENTS = {**PAYLOADS, "A chunk": RetrievedChunk}
 _CALLS = [
     "trace_query", "trace_retrieval", "trace_rerank", "trace_generation", "trace_evaluation", "escalate",
     "end_session", "get_session", "join_session", "session", "retrieval", "rerank", "generation", "attach",

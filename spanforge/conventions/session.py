@@ -15,11 +15,10 @@ from typing import Final, Generic, Self, TypeVar
 from spanforge import _clock, _ids
 from spanforge._hashing import is_digest
 from spanforge.exceptions import InvalidPayloadError
+from spanforge.namespaces import PAYLOADS
 from spanforge.namespaces._payload import Payload
 from spanforge.namespaces.event import Event
-from spanforge.namespaces.feedback import FeedbackSubmittedPayload
 from spanforge.namespaces.retrieval import (
-    EscalationPayload,
     RAGEvaluationPayload,
     RAGSessionPayload,
     RAGSpanPayload,
@@ -33,16 +32,6 @@ __all__ = ["Facts", "Session", "Stage", "by_session", "labelled"]
 P = TypeVar("P", bound=Payload)
 P_co = TypeVar("P_co", bound=Payload, covariant=True)
 
-_CLASSES: Final[Mapping[str, type[Payload]]] = {
-    "llm.rag.query": RetrievalQueryPayload,
-    "llm.rag.retrieved": RetrievalResultPayload,
-    "llm.rag.reranked": RerankPayload,
-    "llm.rag.generated": RAGSpanPayload,
-    "llm.rag.evaluated": RAGEvaluationPayload,
-    "llm.rag.session": RAGSessionPayload,
-    "llm.rag.escalated": EscalationPayload,
-    "llm.feedback.submitted": FeedbackSubmittedPayload,
-}
 _MAX_NS: Final = (1 << 63) - 1
 _ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
@@ -125,7 +114,7 @@ def _end_ns(event: Event) -> int:
 
 def _read(event: Event) -> Stage[Payload] | None:
     """Return the event with its typed payload; None for what this version does not know or cannot read."""
-    kind = _CLASSES.get(event.event_type)
+    kind = PAYLOADS.get(event.event_type)
     if kind is None:
         return None
     try:

@@ -42,6 +42,20 @@ def test_a_time_that_cannot_be_read_is_that_of_the_id(run: Recorder):
     assert (stage.start_ns, stage.end_ns) == (0, 0)
 
 
+def test_a_time_without_a_zone_is_that_of_utc(run: Recorder):
+    event = changed(run.add(100, generated("s")), timestamp="2026-01-02T03:04:05.25")
+    (stage,) = Session([event]).stages
+    assert stage.end_ns == 1_767_323_045_250_000_000
+
+
+def test_an_id_that_only_looks_like_one_says_no_time(run: Recorder):
+    """Outside of the alphabet, beyond 128 bits, and not of ASCII."""
+    event = run.add(100, generated("s"))
+    for wrong in ("U" * 26, "8" + "0" * 25, "é" * 26, "0" * 25):
+        (stage,) = Session([changed(event, event_id=wrong, timestamp="yesterday")]).stages
+        assert (stage.start_ns, stage.end_ns) == (0, 0)
+
+
 def test_facts_are_those_of_the_latest_query_before(run: Recorder):
     run.add(1, query("s", retriever_name="first"))
     run.add(2, retrieved("s"))

@@ -7,31 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from spanforge.namespaces._payload import Payload
+from spanforge.namespaces import PAYLOADS
 from spanforge.namespaces.event import EVENT_TYPES, Event
-from spanforge.namespaces.feedback import FeedbackSubmittedPayload
 from spanforge.namespaces.retrieval import (
-    EscalationPayload,
-    RAGEvaluationPayload,
     RAGSessionPayload,
     RAGSpanPayload,
-    RerankPayload,
     RetrievalQueryPayload,
     RetrievalResultPayload,
 )
 from spanforge.reader import read_events
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-PAYLOADS: dict[str, type[Payload]] = {
-    "llm.rag.query": RetrievalQueryPayload,
-    "llm.rag.retrieved": RetrievalResultPayload,
-    "llm.rag.reranked": RerankPayload,
-    "llm.rag.generated": RAGSpanPayload,
-    "llm.rag.evaluated": RAGEvaluationPayload,
-    "llm.rag.session": RAGSessionPayload,
-    "llm.rag.escalated": EscalationPayload,
-    "llm.feedback.submitted": FeedbackSubmittedPayload,
-}
 
 
 def test_there_is_one_for_each_event() -> None:
