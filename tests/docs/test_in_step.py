@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -36,10 +37,30 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_promises_name_tests_that_exist() -> None:
+def _proofs() -> list[tuple[str, str]]:
+    """Return file and name of every test the page of promises names; `::name` alone is of the file before."""
     text = (_ROOT / "docs" / "explanation" / "promises.md").read_text(encoding="utf-8")
-    for path in re.findall(r"`(tests/[\w./]+)`", text):
-        assert (_ROOT / path).exists(), path
+    found: list[tuple[str, str]] = []
+    for file, name in re.findall(r"`(tests/[\w./]+)?(?:::(\w+))?`", text):
+        if file or name:
+            found.append((file or found[-1][0], name))
+    return found
+
+
+def test_promises_name_tests_that_exist() -> None:
+    proofs = _proofs()
+    assert len(proofs) > 30
+    for file, name in proofs:
+        tree = ast.parse((_ROOT / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        assert not name or name in defined, f"{file}::{name}"
+
+
+def test_every_promise_has_a_proof() -> None:
+    page = (_ROOT / "docs" / "explanation" / "promises.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "proved by" not in line]
+    assert len(rows) > 15
+    assert not [row for row in rows if "`tests/" not in row]
 
 
 def test_every_decision_is_listed() -> None:
