@@ -57,12 +57,12 @@ def _run(settings: ServerSettings, *, demo: bool) -> None:
     from spanforge.server.logs import configure_logging  # noqa: PLC0415  needed by servers alone
     from spanforge.server.viewing import events_file  # noqa: PLC0415  absent without the extra
 
-    configure_logging()
     configured = Settings.load()
     others = configured.sinks if "sinks" in configured.model_fields_set else ()
     app = create_app(settings)
-    sf_rag.configure(sinks=[f"sqlite:{events_file(settings.home)}", *others])
     _check_bind(app, settings)
+    configure_logging()
+    sf_rag.configure(sinks=[f"sqlite:{events_file(settings.home)}", *others])
     key = _furnish(app) if demo else ""
     with _listen(settings) as listener:
         _print_where(settings, listener.getsockname()[1], key, has_pages=app.state.has_viewer)

@@ -148,7 +148,12 @@ class _Run:
         def close(_: object) -> None:
             if not step.cancelled():
                 step.exception()
-            closing = self._in_pool(self._items.close)
+            try:
+                closing = self._in_pool(self._items.close)
+            except RuntimeError:
+                # The server is stopping and its pool takes nothing more: there is no one left to hold up.
+                self._context.run(self._items.close)
+                return
             closing.add_done_callback(lambda _: self._service.throttle.leave(self._principal.org_id))
 
         step.add_done_callback(close)

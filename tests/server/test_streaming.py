@@ -1,4 +1,4 @@
-"""Answers as server-sent events: pieces, citations, result; errors have a status before the first piece, then an event."""
+"""Answers as server-sent events: pieces, citations, result; an error before the first piece has a status of its own."""
 
 from __future__ import annotations
 
