@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spanforge.config import Settings
 from spanforge.conventions import STANDARDS
 from spanforge.namespaces import PAYLOADS
 from spanforge.namespaces.retrieval import RetrievedChunk
-from spanforge.sdk import SFFeedbackClient, SFRAGClient
+from spanforge.sdk import ServerSettings, SFFeedbackClient, SFRAGClient
 from spanforge.sdk._scores import RULES
+from spanforge.server import create_app
+from spanforge.server.openapi import describe
+from spanforge.server.permissions import ANYONE, ROLES, TABLE
+from spanforge.server.problems import KINDS
 
 _HERE = Path(__file__).parent / "reference"
 _LONG = 100
@@ -138,11 +144,90 @@ def standards_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def http_page() -> str:
+    """Return the page of the HTTP API."""
+    document = _openapi()
+    lines = [
+        "# HTTP API",
+        "",
+        "What `spanforge serve` answers. `GET /openapi.json` says the same for programs, with examples;",
+        "[how to serve](../how-to/serve.md) shows it at work.",
+    ]
+    schemas = document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            lines += ["", f"## {method.upper()} {path}", "", operation["description"]]
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body:
+                lines += ["", *_fields(schemas[body["schema"]["$ref"].rpartition("/")[2]])]
+            lines += ["", "| status | |", "|---|---|"]
+            lines += [f"| {status} | {answer['description']} |" for status, answer in operation["responses"].items()]
+    lines += [
+        "",
+        "## Problems",
+        "",
+        "Every error is `application/problem+json` (RFC 9457); `code` is one of these.",
+        "",
+    ]
+    lines += ["| code | status | detail |", "|---|---|---|"]
+    lines += [f"| `{code}` | {kind.status} | {kind.detail} |" for code, kind in sorted(KINDS.items())]
+    lines += ["", "## Roles", "", "| route | " + " | ".join(ROLES) + " |", "|---|" + "---|" * len(ROLES)]
+    for (method, path), allowed in TABLE.items():
+        cells = ["yes" if role in allowed or allowed is ANYONE else "" for role in ROLES]
+        lines.append(f"| {method} `{path}` | " + " | ".join(cells) + " |")
+    told = _entries(_sections(ServerSettings.__doc__ or "")["Attributes"])
+    lines += ["", "## Settings", "", "Each is read from `SPANFORGE_SERVER_` and its name in capitals.", ""]
+    lines += ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in ServerSettings.model_fields.items():
+        default = field.get_default()
+        shown = ", ".join(sorted(default)) if isinstance(default, frozenset) else str(default)
+        lines.append(f"| `{name}` | {f'`{shown}`' if shown else ''} | {told[name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _openapi() -> dict[str, Any]:
+    with TemporaryDirectory() as home:
+        app = create_app(ServerSettings(home=Path(home)))
+        document = describe(app, app.state.service.tenants.modes())
+        app.state.service.close()
+    return document
+
+
+def _fields(schema: dict[str, Any]) -> list[str]:
+    """Return a table of a body's fields."""
+    lines = ["| field | takes | default |", "|---|---|---|"]
+    for name, field in schema["properties"].items():
+        default = f"`{json.dumps(field['default'])}`" if "default" in field else "required"
+        lines.append(f"| `{name}` | {_takes(field)} | {default} |")
+    return lines
+
+
+def _takes(field: dict[str, Any]) -> str:
+    """Say what a field takes, without its pattern."""
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_takes(one) for one in field["anyOf"] if one.get("type") != "null"))
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"] if value is not None)
+    if "$ref" in field:
+        return f"`{field['$ref'].rpartition('/')[2]}`"
+    bounds = [
+        f"{word} {field[key]}"
+        for key, word in (
+            ("minimum", "from"), ("maximum", "to"), ("minLength", "length from"), ("maxLength", "length to"),
+            ("minItems", "items from"), ("maxItems", "items to"),
+        )
+        if key in field
+    ]  # fmt: skip
+    kind = f"array of {_takes(field['items'])}" if field.get("type") == "array" else field.get("type", "any")
+    return ", ".join([kind, *bounds])
+
+
 PAGES = {
     "settings.md": settings_page,
     "events.md": events_page,
     "trace-calls.md": calls_page,
     "standards.md": standards_page,
+    "http-api.md": http_page,
 }
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def _generator():
     return module
 
 
-@pytest.mark.parametrize("page", ["settings.md", "events.md", "trace-calls.md", "standards.md"])
+@pytest.mark.parametrize("page", ["settings.md", "events.md", "trace-calls.md", "standards.md", "http-api.md"])
 def test_generated_page_is_in_step(page: str) -> None:
     written = (_ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     assert written == _generator().PAGES[page](), "run: python docs/generate.py"
