@@ -48,7 +48,8 @@ def real_run(path: Path, *, times: int = 1) -> list[str]:
 def _by_hand() -> None:
     """Sessions that the reference RAG does not have: two turns, raw scores, failures, and one that goes on."""
     chunks = [
-        {"chunk_id": f"passage-{rank}", "score": 31.5 - 4 * rank, "source": f"manual-{rank % 2}.pdf"} for rank in range(6)
+        {"chunk_id": f"passage-{rank}", "score": 31.5 - 4 * rank, "source": f"manual-{rank % 2}.pdf"}
+        for rank in range(6)
     ]
     for status in ("ok", "error"):
         session_id = sf_rag.trace_query("two turns", retriever_name="pinecone", embedding_model="e5", latency_ms=0.4)
@@ -58,7 +59,9 @@ def _by_hand() -> None:
         sf_rag.trace_rerank(
             session_id, "rerank-large", chunks=[chunks[2], chunks[0], chunks[4]], input_count=6, latency_ms=130
         )
-        failed = {"status": "timeout", "error_message": "TimeoutError"} if status == "error" else {"grounding_score": 0.41}
+        failed = (
+            {"status": "timeout", "error_message": "TimeoutError"} if status == "error" else {"grounding_score": 0.41}
+        )
         sf_rag.trace_generation(
             session_id, "gpt-4o", chunk_ids_used=["passage-2", "passage-0"], prompt_tokens=1840, output_tokens=212,
             context_tokens=1500, latency_ms=910, finish_reason="stop", provider="openai", **failed,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from starlette.testclient import TestClient
 
 from spanforge.namespaces.event import Event
 from spanforge.sinks.jsonl import JsonlSink
 from spanforge.sinks.sqlite import SqliteSink
+
+Look = Callable[..., TestClient]
 
 
 def write(path: Path, events: Iterable[Event]) -> Path:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from support.viewer import Look
 
 from spanforge.server.viewer import create_viewer
-
-Look = Callable[..., TestClient]
 
 
 @pytest.fixture

@@ -48,7 +48,11 @@ def test_every_line_is_given_once(tmp_path: Path, lines: list[bytes], more: list
     assert source.progress() == (path.stat().st_size,) * 2
 
 
-@given(lines=st.lists(st.integers(0, 90).map(lambda n: b"x" * n), max_size=12), block=st.integers(1, 64), split=st.integers(0, 12))
+@given(
+    lines=st.lists(st.integers(0, 90).map(lambda n: b"x" * n), max_size=12),
+    block=st.integers(1, 64),
+    split=st.integers(0, 12),
+)
 def test_too_long_lines_are_counted_and_skipped(tmp_path: Path, lines: list[bytes], block: int, split: int) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in lines[:split]))
