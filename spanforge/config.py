@@ -146,8 +146,6 @@ class Settings(BaseModel):
                     # Plain digests where keyed ones were asked for would give away what the key was to protect.
                     _log.error("spanforge is disabled until hash_key can be used")
                     return cls(disabled=True)
-                if bad not in values:
-                    return cls()
                 del values[bad]
 
     @classmethod

@@ -159,6 +159,19 @@ def test_a_queue_that_is_full_drops_the_oldest_and_counts_them(connect: Connect)
     assert ledger(client, "hung").delivered == 6
 
 
+def test_a_session_of_more_events_than_a_batch_is_waited_for_and_written_whole(connect: Connect) -> None:
+    sink = Scripted()
+    sink.whole_sessions = True
+    client = connect(sink, batch_events=2, **QUICK)
+    with client.cell.get().dispatcher.log.lock:  # so that the worker finds all of them at once
+        emit(client, 5)
+    time.sleep(0.05)
+    assert sink.writes == []
+    client.end_session("s")
+    assert client.flush() == 0
+    assert [len(batch) for batch in sink.writes] == [6]
+
+
 def test_receipts_settle_what_a_sink_kept(connect: Connect) -> None:
     box = BoxSink()
     client = connect(box)

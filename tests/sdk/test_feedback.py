@@ -94,6 +94,18 @@ def test_a_keyword_nobody_knows_costs_only_itself(feedback: SFFeedbackClient, si
     assert len(sink.of_type("llm.feedback.submitted")) == 1
 
 
+def test_whatever_fails_a_rating_has_an_id_and_nothing_is_remembered(
+    feedback: SFFeedbackClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(feedback, "_own_ratings", fail)
+    assert len(feedback.submit("s", "t", "star_1")) == 26
+    assert feedback.get_feedback("s") == []
+    assert feedback.cell.get().replaced == {"submit_failed:OSError": 1, "get_feedback_failed:OSError": 1}
+
+
 def test_inside_a_scope_the_session_may_be_left_out(
     client: SFRAGClient, feedback: SFFeedbackClient, sink: MemorySink
 ) -> None:
