@@ -10,7 +10,7 @@ from spanforge.reference import DataSource, Document, User
 if TYPE_CHECKING:
     from spanforge.server.service import Service
 
-_USER: Final = User(user_id="demo", org_id="demo", roles=frozenset({"admin"}))
+_USER: Final = User(user_id="demo", org_id="demo", roles=frozenset({"admin", "metrics"}))
 _SOURCE: Final = "bundled"
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_QUERY: Final = 4_096
 MAX_TOP_K: Final = 100
 MAX_FILTERS: Final = 16
+MIN_TOKENS: Final = 256
+"""Room for the default template, an ordinary question and one passage: less can only fail."""
 MAX_DOCUMENTS: Final = 1_000
 _MAX_NAMES: Final = 100
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -147,7 +149,7 @@ class RetrieveRequest(RequestModel):
 class QueryRequest(RetrieveRequest):
     """Inputs of all stages of a question together."""
 
-    max_tokens: Whole = Field(default=2_000, ge=1, le=32_000)
+    max_tokens: Whole = Field(default=2_000, ge=MIN_TOKENS, le=32_000)
     template: str | None = Field(default=None, max_length=8_000, pattern=_TEMPLATE, repr=False)
     strict_mode: bool = False
     model: str | None = Field(default=None, max_length=200)

@@ -83,7 +83,7 @@ _FILES: Final[dict[str, Any]] = {
     "minItems": 1,
     "maxItems": MAX_DOCUMENTS,
     "items": {"type": "string", "format": "binary"},
-    "description": "Files, each with a name of its own; the name is the document's id.",
+    "description": "Files. The name of a file is its document's id; of two with one name the last counts.",
 }
 _READABLE: Final = (PLAIN, "text/markdown", HTML, "text/csv", PDF, DOCX)
 """What an upload may hold; each file is judged by its content."""

@@ -131,11 +131,9 @@ async def _form(request: Request) -> tuple[CutOptions, dict[str, bytes]]:
                 fields[name] = value
                 continue
             known_as = _file_name(value.filename or "")
-            if name != "files" or not known_as or known_as in files:
+            if name != "files" or not known_as:
                 raise Problem(
-                    "INVALID_INPUT",
-                    "files: send files under this name, each with a name of its own.",
-                    fields=("files",),
+                    "INVALID_INPUT", "files: send files under this name, each with a name.", fields=("files",)
                 )
             files[known_as] = await value.read()
     if not files:
