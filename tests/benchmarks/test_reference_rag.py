@@ -10,12 +10,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spanforge.reference import Document, Pipeline, tracing
+from spanforge.reference import Document, Pipeline
 from spanforge.reference.chunking import Chunker
 from spanforge.reference.embedding import open_embedder
 from spanforge.reference.index import IndexRow, SearchRequest, Selection
@@ -28,7 +29,9 @@ from spanforge.sdk import configure, sf_rag
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
 VOCABULARY = [f"word{i}" for i in range(20_000)]
-BLOCKS = 11
+TRACED_ROUNDS = 41
+SEARCH_ROUNDS = 15
+INGESTIONS = 7
 
 
 def texts(count: int, words: int, seed: int) -> list[str]:
@@ -45,10 +48,12 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def median_ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> float:
-    """Return the median over interleaved blocks of our time by theirs."""
-    ours(), theirs()
-    return statistics.median(seconds(ours) / seconds(theirs) for _ in range(BLOCKS))
+def paired_ratio(ours: Callable[[], object], theirs: Callable[[], object], *, swapped: bool) -> float:
+    """Return our time by theirs, both measured one right after the other, so that a busy machine slows both alike."""
+    if swapped:
+        other = seconds(theirs)
+        return seconds(ours) / other
+    return seconds(ours) / seconds(theirs)
 
 
 @pytest.fixture
@@ -60,48 +65,44 @@ def memory_sink() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("memory_sink")
-def test_tracing_costs_at_most_two_percent_of_a_query() -> None:
-    """CPU time of the caller in a run's trace calls, replayed, by that of the run itself without tracing.
+def test_tracing_costs_at_most_two_percent_of_a_query(tmp_path: Path) -> None:
+    """CPU time of whole runs with tracing, on all threads, by that of the same questions without.
 
-    The difference of two runs would drown in noise: it is a hundredth of either.
+    The difference is smaller than what two runs of one question differ by, so many are paired: each question is asked
+    with and without, one right after the other and in changing order, and the median over all pairs counts.
     """
-    documents = [Document(document_id=f"d{i}", text=text) for i, text in enumerate(texts(2000, 120, 1))]
-    questions = [" ".join(random.Random(i).sample(VOCABULARY[50:2000], 8)) for i in range(20)]  # noqa: S311 - a repeatable draw, nothing secret
-    with Pipeline() as pipeline:
+    contents = texts(2000, 120, 1)
+    documents = [Document(document_id=f"d{i}", text=text) for i, text in enumerate(contents)]
+    questions = [" ".join(contents[i * 50].split(". ")[i % 5].split()[:9]) for i in range(12)]
+    with Pipeline(tmp_path) as pipeline:
         pipeline.ingest(documents)
-        hits = tracing.hits_of(pipeline.retrieve(questions[0]).documents)
 
-        def replay(question: str) -> None:
-            with tracing.session(question, top_k=10, embedding_model="m", namespace="", pipeline_name="p") as session:
-                with session.retrieval() as span:
-                    span.record(hits, total_found=100, ranking_method="hybrid", retrieval_strategy="single_pass")
-                with session.rerank("m") as span:
-                    span.record(hits, input_count=100, output_count=10, status="ok")
-                with session.generation("m", provider="p") as span:
-                    used = [hit["chunk_id"] for hit in hits]
-                    span.record(chunk_ids_used=used, prompt_tokens=1, output_tokens=1, grounding_score=1.0)
-                tracing.evaluation(
-                    grounding_score=1.0, context_relevance=0.5, claims_total=1, claims_supported=1, latency_ms=1.0
-                )
+        def cost(question: str, *, traced: bool) -> float:
+            configure(sinks="memory", disabled=not traced)
+            with sf_rag.session(question):  # starts the worker, on nobody's clock
+                pass
+            started = time.process_time()
+            assert pipeline.ask(question).citations_used
+            return time.process_time() - started
 
         ratios: list[float] = []
-        for _ in range(BLOCKS):
-            times: list[float] = []
-            for disabled, work in ((False, replay), (True, pipeline.ask)):
-                configure(sinks="memory", disabled=disabled)
-                work(questions[0])
-                started = time.thread_time()
-                for question in questions:
-                    work(question)
-                times.append(time.thread_time() - started)
-            ratios.append(times[0] / times[1])
+        for number in range(TRACED_ROUNDS):
+            for i, question in enumerate(questions):
+                first = bool((number + i) % 2)
+                costs = {first: cost(question, traced=first), not first: cost(question, traced=not first)}
+                ratios.append(costs[True] / costs[False])
         configure(sinks="memory", disabled=False)
-    cost = statistics.median(ratios)
-    print(f"tracing costs {cost:.2%} of a query")  # noqa: T201 - the figure is what the measurement is for
-    assert cost <= 0.02
+    share = statistics.median(ratios[len(questions) :]) - 1.0
+    print(f"tracing costs {share:.2%} of a query, over {len(ratios)} pairs")  # noqa: T201 - the figure is what the measurement is for
+    assert share <= 0.02
 
 
 def test_hybrid_search_over_100k_chunks_beside_lancedbs_own(tmp_path: Path) -> None:
+    """Each question is put to both within a few milliseconds; the median over all such pairs counts.
+
+    LanceDB runs the two halves of a hybrid query side by side, and so must we: done in turn they cost 1.1 times as much
+    on a busy machine and 1.7 times on one with a core to spare. Both give the same columns, with the same filter.
+    """
     count, dimensions = 100_000, 256
     index = LanceIndex(tmp_path, dimensions)
     generator = np.random.default_rng(1)
@@ -122,18 +123,22 @@ def test_hybrid_search_over_100k_chunks_beside_lancedbs_own(tmp_path: Path) -> N
     queries = [(" ".join(random.Random(i).sample(VOCABULARY[100:5000], 6)), vector) for i, vector in enumerate(asked)]  # noqa: S311 - a repeatable draw, nothing secret
     selection = Selection("org", ("s0", "s1", "s2", "s3"))
 
-    def ours() -> None:
-        for text, vector in queries:
-            assert index.search(SearchRequest(text, vector, 100, selection)).candidates
+    def ours(text: str, vector: np.ndarray) -> None:
+        assert index.search(SearchRequest(text, vector, 100, selection)).candidates
 
-    def native() -> None:
-        for text, vector in queries:
-            query = table.search(query_type="hybrid", vector_column_name="vector", fts_columns="terms")
-            query = query.vector(vector).text(" ".join(terms(text))).distance_type("cosine")
-            where = "org_id = 'org' AND data_source_id IN ('s0', 's1', 's2', 's3')"
-            assert query.where(where, prefilter=True).limit(100).to_arrow().num_rows
+    def native(text: str, vector: np.ndarray) -> None:
+        query = table.search(query_type="hybrid", vector_column_name="vector", fts_columns="terms")
+        query = query.vector(vector).text(" ".join(terms(text))).distance_type("cosine")
+        where = "org_id = 'org' AND data_source_id IN ('s0', 's1', 's2', 's3')"
+        assert query.where(where, prefilter=True).limit(100).to_arrow().num_rows
 
-    ratio = median_ratio(ours, native)
+    for asked in queries:
+        ours(*asked), native(*asked)
+    ratio = statistics.median(
+        paired_ratio(partial(ours, *asked), partial(native, *asked), swapped=bool(number % 2))
+        for number in range(SEARCH_ROUNDS)
+        for asked in queries
+    )
     print(f"hybrid search over 100k chunks: {ratio:.2f} of LanceDB's own hybrid query")  # noqa: T201 - the figure is what the measurement is for
     assert ratio <= 1.5
 
@@ -143,24 +148,30 @@ def test_ingestion_beside_the_sum_of_its_parts(tmp_path: Path) -> None:
         Document(document_id=f"d{i}", text=text, media_type="text/plain") for i, text in enumerate(texts(400, 600, 3))
     ]
     embedder, chunker = open_embedder("wordllama"), Chunker(default_counter())
-    ratios: list[float] = []
-    for block in range(5):
-        parts = 0.0
-        started = time.perf_counter()
+
+    def parts(folder: Path) -> None:
         parsed = [parse(document) for document in documents]
-        chunks = [chunker.cut(one, scope=f"s{i}") for i, one in enumerate(parsed)]
-        flat = [chunk for several in chunks for chunk in several]
-        vectors = embedder.embed([chunk.text for chunk in flat])
-        rows = [
-            IndexRow(chunk.chunk_id, "local", "s", "d", chunk.text, vector=vectors[i]) for i, chunk in enumerate(flat)
-        ]
-        writer = LanceIndex(tmp_path / f"parts{block}", embedder.dimensions)
-        writer.upsert(rows)
+        chunks = [chunk for i, one in enumerate(parsed) for chunk in chunker.cut(one, scope=f"s{i}")]
+        vectors = embedder.embed([chunk.text for chunk in chunks])
+        writer = LanceIndex(folder, embedder.dimensions)
+        writer.upsert(
+            [
+                IndexRow(chunk.chunk_id, "local", "s", "d", chunk.text, vector=vector)
+                for chunk, vector in zip(chunks, vectors, strict=True)
+            ]
+        )
         writer.settle()
-        parts = time.perf_counter() - started
+
+    ratios: list[float] = []
+    for block in range(INGESTIONS):
         with Pipeline(tmp_path / f"home{block}") as pipeline:
-            whole = seconds(lambda: pipeline.ingest(documents, "s"))
-        ratios.append(parts / whole)
+            ratios.append(
+                paired_ratio(
+                    partial(parts, tmp_path / f"parts{block}"),
+                    partial(pipeline.ingest, documents, "s"),
+                    swapped=bool(block % 2),
+                )
+            )
     speed = statistics.median(ratios)
     print(f"ingestion runs at {speed:.2f} of the speed of its parts")  # noqa: T201 - the figure is what the measurement is for
     assert speed >= 0.7
