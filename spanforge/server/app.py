@@ -92,13 +92,18 @@ def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Serv
         authenticator=Authenticator(keys, verifier),
         tenants=tenants,
         jobs=JobRunner(tenants, settings),
-        throttle=Throttle(
-            per_minute=settings.requests_per_minute,
-            burst=settings.burst,
-            at_once=settings.max_concurrent,
-            at_once_per_org=settings.max_concurrent_per_org,
-        ),
+        throttle=_throttle(settings),
+        uploads=_throttle(settings),
         pool=ThreadPoolExecutor(settings.max_concurrent, "spanforge-work"),
+    )
+
+
+def _throttle(settings: ServerSettings) -> Throttle:
+    return Throttle(
+        per_minute=settings.requests_per_minute,
+        burst=settings.burst,
+        at_once=settings.max_concurrent,
+        at_once_per_org=settings.max_concurrent_per_org,
     )
 
 

@@ -26,6 +26,7 @@ from spanforge.server.problems import Problem
 from spanforge.server.store import JobRow, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from spanforge.reference import Document, User
@@ -78,7 +79,7 @@ class JobRunner:
         self._closing = threading.Event()
 
     def submit(
-        self, tenant: Tenant, user: User, source_id: str, documents: list[Document], cut: dict[str, int]
+        self, tenant: Tenant, user: User, source_id: str, documents: Iterable[Document], cut: dict[str, int]
     ) -> IngestionOutput:
         """Put documents on the disk, queue a job for them, and return it.
 

@@ -32,6 +32,8 @@ class Service:
     """The parts of one server.
 
     Attributes:
+        throttle: Counts requests, and questions worked on.
+        uploads: Counts uploads that arrive, which take place on the disk before anything works on them.
         pool: Threads in which the pipelines work: they compute, and must not hold up the event loop.
     """
 
@@ -41,6 +43,7 @@ class Service:
     tenants: Tenants
     jobs: JobRunner
     throttle: Throttle
+    uploads: Throttle
     pool: ThreadPoolExecutor
 
     def close(self) -> None:

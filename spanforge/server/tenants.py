@@ -70,6 +70,8 @@ class Tenants:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make = make
         self._keep = keep
+        self._doors: dict[str, threading.Lock] = {}
+        self._modes_lock = threading.Lock()
         self._modes: dict[str, str] = {}
         self._open: OrderedDict[str, Tenant] = OrderedDict()
         self._lock = threading.Lock()
@@ -94,7 +96,7 @@ class Tenants:
 
     def modes(self) -> dict[str, str]:
         """Return which engine does what in every organisation's pipeline; slow at its first call."""
-        with self._lock:
+        with self._modes_lock:
             if not self._modes:
                 with TemporaryDirectory(prefix="spanforge-") as folder:
                     pipeline = self._make(Path(folder) / "index")
@@ -113,16 +115,28 @@ class Tenants:
 
     def _take(self, org_id: str) -> Tenant:
         with self._lock:
-            tenant = self._open.get(org_id)
-            if tenant is None:
-                folder = self._root / hashlib.sha256(org_id.encode()).hexdigest()[:32]
-                folder.mkdir(exist_ok=True, mode=0o700)
-                (folder / "uploads").mkdir(exist_ok=True, mode=0o700)
-                tenant = Tenant(org_id, folder, self._make(folder / "index"), Store(folder / "jobs.sqlite"))
+            door = self._doors.setdefault(org_id, threading.Lock())
+        # One organisation's opening, which reads its files, does not hold up the others.
+        with door:
+            with self._lock:
+                tenant = self._open.get(org_id)
+                if tenant is not None:
+                    return self._entered(tenant)
+            tenant = self._opened(org_id)
+            with self._lock:
                 self._open[org_id] = tenant
-            self._open.move_to_end(org_id)
-            tenant.users += 1
-            return tenant
+                return self._entered(tenant)
+
+    def _entered(self, tenant: Tenant) -> Tenant:
+        self._open.move_to_end(tenant.org_id)
+        tenant.users += 1
+        return tenant
+
+    def _opened(self, org_id: str) -> Tenant:
+        folder = self._root / hashlib.sha256(org_id.encode()).hexdigest()[:32]
+        (folder / "uploads").mkdir(exist_ok=True, mode=0o700, parents=True)
+        folder.chmod(0o700)
+        return Tenant(org_id, folder, self._make(folder / "index"), Store(folder / "jobs.sqlite"))
 
     def _give_back(self, tenant: Tenant) -> None:
         with self._lock:
@@ -139,12 +153,14 @@ class Tenants:
 def pipeline_maker(max_chunks: int) -> Callable[[Path], Pipeline]:
     """Return what makes pipelines by default: the bundled parts, one embedding model for all, a quota for each."""
     shared: list[Embedder | None] = []
+    lock = threading.Lock()
 
     def make(folder: Path) -> Pipeline:
-        if not shared:
-            pipeline = Pipeline(folder, max_chunks=max_chunks)
-            shared.append(pipeline.embedder)
-            return pipeline
+        with lock:
+            if not shared:
+                pipeline = Pipeline(folder, max_chunks=max_chunks)
+                shared.append(pipeline.embedder)
+                return pipeline
         return Pipeline(folder, embedder=shared[0], max_chunks=max_chunks)
 
     return make

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spanforge import _clock
 from spanforge.server.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 _REMEMBERED: Final = 10_000
 
@@ -71,6 +75,19 @@ class Throttle:
         if self._working.total() >= self._at_once:
             raise Problem("OVERLOADED", headers={"Retry-After": "1"})
         self._working[org_id] += 1
+
+    @contextmanager
+    def working(self, org_id: str) -> Generator[None]:
+        """Count work for the length of a block.
+
+        Raises:
+            Problem: Too much is at hand.
+        """
+        self.enter(org_id)
+        try:
+            yield
+        finally:
+            self.leave(org_id)
 
     def leave(self, org_id: str) -> None:
         """Count work that has ended."""

@@ -57,6 +57,8 @@ class Spooled(Waiting):
 def spool(folder: Path, documents: Iterable[Document]) -> int:
     """Write documents into a new folder, and return how many; all of them are on the disk when this returns.
 
+    Of two with the same id the last counts.
+
     Raises:
         IndexFull: The disk is full.
         IndexUnavailable: The folder cannot be written.
@@ -74,22 +76,19 @@ def spool(folder: Path, documents: Iterable[Document]) -> int:
 
 def _spool(folder: Path, documents: Iterable[Document]) -> int:
     folder.mkdir(mode=0o700)
-    latest = {document.document_id: document for document in documents}
-    facts: list[dict[str, Any]] = []
-    for number, document in enumerate(latest.values()):
+    facts: dict[str, dict[str, Any]] = {}
+    for number, document in enumerate(documents):
         is_text = document.text is not None
         _write(folder / str(number), (document.text or "").encode() if is_text else document.content or b"")
-        facts.append(
-            {
-                "document_id": document.document_id,
-                "is_text": is_text,
-                "name": document.name,
-                "media_type": document.media_type,
-                "timestamp": None if document.timestamp is None else document.timestamp.isoformat(),
-                "quality": document.quality,
-                "metadata": document.metadata,
-            }
-        )
+        facts[document.document_id] = {
+            "file": str(number),
+            "is_text": is_text,
+            "name": document.name,
+            "media_type": document.media_type,
+            "timestamp": None if document.timestamp is None else document.timestamp.isoformat(),
+            "quality": document.quality,
+            "metadata": document.metadata,
+        }
     _write(folder / _MANIFEST, json.dumps(facts).encode())
     return len(facts)
 
@@ -99,9 +98,8 @@ def spooled(folder: Path) -> Iterator[Spooled]:
     manifest = folder / _MANIFEST
     if not manifest.is_file():
         return
-    for number, facts in enumerate(json.loads(manifest.read_bytes())):
-        document_id = facts.pop("document_id")
-        yield Spooled(document_id, facts["name"] or document_id, folder / str(number), facts=facts)
+    for document_id, facts in json.loads(manifest.read_bytes()).items():
+        yield Spooled(document_id, facts["name"] or document_id, folder / facts.pop("file"), facts=facts)
 
 
 def remove(folder: Path) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable
-from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import ValidationError
-from starlette.datastructures import UploadFile
 
-from spanforge.reference import Document
 from spanforge.reference.models import IngestionOutput
 from spanforge.server import sources
 from spanforge.server.asking import check_embedding_model
-from spanforge.server.bodies import JSON, MULTIPART, invalid, json_body, media_type
-from spanforge.server.models import MAX_DOCUMENTS, CutOptions, DocumentBody, IngestRequest, Job
+from spanforge.server.bodies import JSON
+from spanforge.server.forms import upload_of
+from spanforge.server.models import Job
 from spanforge.server.problems import Problem
 from spanforge.server.service import Admitted, ServiceOf
-from spanforge.server.sniffing import sniff
 from spanforge.server.tenants import Tenant
-
-_MAX_FIELDS: Final = 16
-_MAX_FIELD_BYTES: Final = 4_096
-_MAX_NAME: Final = 200
 
 router = APIRouter(prefix="/api/rag/ingest", tags=["Ingestion"])
 
@@ -37,18 +27,19 @@ async def start(request: Request, principal: Admitted, service: ServiceOf) -> Re
 
     Every upload is judged by what it holds; one that cannot be a document refuses the request, and nothing is ingested.
     """
-    cut, read = await _upload(request, service.settings.max_json_depth)
-    if cut.chunk_overlap >= cut.chunk_size:
-        raise Problem("INVALID_INPUT", "chunkOverlap: must be less than chunkSize.", fields=("chunkOverlap",))
+    with service.uploads.working(principal.org_id):
+        async with upload_of(request, service.settings.max_json_depth) as (cut, documents):
+            if cut.chunk_overlap >= cut.chunk_size:
+                raise Problem("INVALID_INPUT", "chunkOverlap: must be less than chunkSize.", fields=("chunkOverlap",))
 
-    def submit(tenant: Tenant) -> IngestionOutput:
-        check_embedding_model(tenant, cut.embedding_model)
-        with tenant.writing:
-            sources.check_writable(tenant, principal.user, cut.data_source_id)
-            options = {"chunk_size": cut.chunk_size, "chunk_overlap": cut.chunk_overlap}
-            return service.jobs.submit(tenant, principal.user, cut.data_source_id, read(), options)
+            def submit(tenant: Tenant) -> IngestionOutput:
+                check_embedding_model(tenant, cut.embedding_model)
+                with tenant.writing:
+                    sources.check_writable(tenant, principal.user, cut.data_source_id)
+                    options = {"chunk_size": cut.chunk_size, "chunk_overlap": cut.chunk_overlap}
+                    return service.jobs.submit(tenant, principal.user, cut.data_source_id, documents, options)
 
-    job = await service.work(principal, service.settings.query_timeout_s, submit)
+            job = await service.work(principal, service.settings.query_timeout_s, submit)
     return _answer(job, 202, {"Location": f"{request.scope.get('root_path', '')}/api/rag/ingest/{job.job_id}"})
 
 
@@ -75,80 +66,5 @@ async def cancel(job_id: JobId, principal: Admitted, service: ServiceOf) -> Resp
     return _answer(await service.work(principal, service.settings.query_timeout_s, stop))
 
 
-async def _upload(request: Request, max_depth: int) -> tuple[CutOptions, Callable[[], list[Document]]]:
-    """Read the body; return the options, and what makes documents of the rest, which takes time.
-
-    Raises:
-        Problem: The body is of another media type, or not of its form.
-    """
-    match media_type(request):
-        case "application/json":
-            body = await json_body(request, IngestRequest, max_depth)
-            return body, lambda: [_document(one) for one in body.documents]
-        case "multipart/form-data":
-            cut, files = await _form(request)
-            return cut, lambda: [_file(name, content) for name, content in files.items()]
-        case _:
-            raise Problem("UNSUPPORTED_MEDIA_TYPE", f"Send the body as {JSON} or {MULTIPART}.")
-
-
 def _answer(job: IngestionOutput, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(Job.of(job).model_dump_json(by_alias=True), status, headers, JSON)
-
-
-def _document(body: DocumentBody) -> Document:
-    content = None if body.content is None else base64.b64decode(body.content, validate=True)
-    return Document(
-        document_id=body.document_id,
-        text=body.text,
-        content=content,
-        name=body.name,
-        media_type="" if content is None else sniff(content, body.name or body.document_id),
-        timestamp=body.timestamp,
-        quality=body.quality,
-        metadata=dict(body.metadata),
-    )
-
-
-def _file(name: str, content: bytes) -> Document:
-    return Document(document_id=name, content=content, name=name, media_type=sniff(content, name))
-
-
-async def _form(request: Request) -> tuple[CutOptions, dict[str, bytes]]:
-    """Read an upload: files under `files`, whose names are their ids, and the options as fields.
-
-    Raises:
-        Problem: It is not of this form.
-    """
-    fields: dict[str, str] = {}
-    files: dict[str, bytes] = {}
-    form = request.form(max_files=MAX_DOCUMENTS, max_fields=_MAX_FIELDS, max_part_size=_MAX_FIELD_BYTES)
-    async with form as parts:
-        for name, value in parts.multi_items():
-            if not isinstance(value, UploadFile):
-                if name in fields:
-                    raise Problem("INVALID_INPUT", "A field is given twice.")
-                fields[name] = value
-                continue
-            known_as = _file_name(value.filename or "")
-            if name != "files" or not known_as:
-                raise Problem(
-                    "INVALID_INPUT", "files: send files under this name, each with a name.", fields=("files",)
-                )
-            files[known_as] = await value.read()
-    if not files:
-        raise Problem("INVALID_INPUT", "files: at least one file is required.", fields=("files",))
-    problem: Problem
-    try:
-        cut = CutOptions.model_validate_strings(fields)
-    except ValidationError as error:
-        # The error carries the input: only names and rules leave this block.
-        problem = invalid(error)
-    else:
-        return cut, files
-    raise problem
-
-
-def _file_name(name: str) -> str:
-    base = PurePosixPath(name.replace("\\", "/")).name
-    return "".join(char if char.isprintable() else " " for char in base).strip()[:_MAX_NAME]
