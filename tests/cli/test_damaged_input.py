@@ -135,6 +135,8 @@ def test_damaged_lines_are_counted_on_stderr(whole: Lines, tmp_path: Path, capsy
         ["verify", "events.jsonl", "--key-file", "empty"],
         ["show", SESSION, "--from", "folder"],
         ["sessions", "--from", "\0"],
+        ["sessions", "--from", "x" * 300],
+        ["verify", "x" * 300],
         ["tail", "--once", "--from", "nowhere.jsonl"],
         ["ingest", "nowhere"],
         ["export", "ocsf", "--from", "nowhere.jsonl"],

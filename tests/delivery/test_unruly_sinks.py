@@ -32,7 +32,7 @@ def test_a_sink_that_claims_nonsense_is_held_to_what_it_was_given(claimed: Any, 
     assert ledger(client).delivered == 1
 
 
-@pytest.mark.parametrize("asked", ["5", math.nan, -1, None])
+@pytest.mark.parametrize("asked", ["3600", math.nan, -1, None, [3600]])
 def test_a_receiver_that_asks_for_nonsense_is_tried_again_as_usual(asked: Any, connect: Connect) -> None:
     sink = Scripted(SinkWriteError(["no", "text"], retry_after_s=asked))  # type: ignore[arg-type]
     client = connect(sink, **QUICK)

@@ -31,8 +31,11 @@ def test_a_wait_longer_than_any_clock_ends_with_the_work(seconds: Any, connect: 
     emit(client, 1)
     threading.Timer(0.05, hung.release.set).start()
     assert client.flush(seconds) == 0
+    assert ledger(client, "hung").delivered == 1
     emit(client, 1)
     assert client.shutdown(seconds) == 0
+    assert ledger(client, "hung").delivered == 3, "the summary of the open session is among them"
+    assert set(client.get_status().replaced) <= {"timeout"}
 
 
 def test_a_wait_of_no_time_says_what_is_left(connect: Connect) -> None:
@@ -100,7 +103,7 @@ def test_frozen_clocks_freeze_no_wait(connect: Connect, monkeypatch: pytest.Monk
     for module in [module for name, module in sys.modules.items() if name.startswith("spanforge")] + [time]:
         for name, value in list(vars(module).items()):
             if id(value) in clocks:
-                monkeypatch.setattr(module, name, lambda: 10**18)
+                monkeypatch.setattr(module, name, lambda: 1_000)
     hung, healthy = HungSink(), MemorySink()
     client = connect(hung, healthy, **QUICK)
     emit(client, 1)

@@ -151,6 +151,18 @@ def test_a_block_that_outlives_the_one_around_it_stays_current_until_it_is_left(
     assert strict.trace_query("of no session") not in {outer, inner}
 
 
+def test_a_block_that_is_left_in_another_context_is_left_in_its_own_too(strict: SFRAGClient) -> None:
+    its_own = contextvars.copy_context()
+    scope, binding = strict.session("q"), its_own.run(strict.bind, org_id="a")
+    its_own.run(scope.__enter__)
+    assert its_own.run(strict.current_session_id) == scope.session_id
+    scope.__exit__(None, None, None)
+    binding.__exit__(None, None, None)
+    assert its_own.run(strict.current_session_id) is None
+    with its_own.run(strict.session, "q") as again:
+        assert again.session_id != scope.session_id
+
+
 def test_a_stage_that_is_used_again_belongs_to_the_session_it_is_in_then(strict: SFRAGClient, sink: MemorySink) -> None:
     stage = strict.generation("m")
     for name in "ab":
