@@ -76,7 +76,7 @@ class ResponseModel(BaseModel):
 
 TextField = Literal["documentId", "source", "mediaType"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-_Page = Annotated[Whole, Field(ge=0, le=10**9)]
+_Page = Annotated[int, Field(ge=0, le=10**9), BeforeValidator(_whole)]
 _Text = Annotated[str, Field(max_length=512)]
 
 

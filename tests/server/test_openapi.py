@@ -102,3 +102,17 @@ def test_it_holds_nothing_of_an_organisation(api: Api) -> None:
     headers = api.key()
     api.ingest(headers, api.source(headers), {"paris": PARIS})
     assert api.client.get("/openapi.json").content == before
+
+
+def test_bounds_are_in_words_of_json_schema(opened) -> None:
+    _, document = opened
+    assert not {"ge", "le", "gt", "lt"} & _keywords(document["components"]["schemas"])
+
+
+def _keywords(node: object) -> set[str]:
+    """Return every key of the schemas but the names of properties."""
+    if isinstance(node, dict):
+        below = [_keywords(value) for key, value in node.items() if key != "properties"]
+        below += [_keywords(value) for value in node.get("properties", {}).values()]
+        return set(node).union(*below)
+    return set().union(*map(_keywords, node)) if isinstance(node, list) else set()
