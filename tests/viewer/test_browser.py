@@ -156,7 +156,9 @@ def test_a_session_is_reached_by_the_keyboard_alone(open_page: Any, addresses: d
     seen: list[str] = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        what = page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.tagName")
+        what = page.evaluate(
+            "document.activeElement.id || document.activeElement.className || document.activeElement.tagName"
+        )
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", f"{what} does not show that it has the focus"
         seen.append(what)

@@ -118,7 +118,8 @@ def test_pages_visit_each_session_once_and_in_order(
             if not page.following:
                 break
             # Through the address, as a browser goes.
-            wanted = Filter.parse(dict([("sort", sort), ("order", order), ("after", page.following)]))
+            wanted = Filter.parse({"sort": sort, "order": order, "after": page.following})
+            assert not wanted.problems
         assert Counter((row.org, row.session_id) for row in seen) == Counter(list(_folded(events, org)))
         assert page.total == len(seen)
         values = [{"tokens": row.input + row.output}.get(sort, getattr(row, sort, None)) for row in seen]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from spanforge.analysis import StoredSession
 from spanforge.conventions.session import Session, Stage
@@ -106,8 +106,8 @@ class Detail:
 
     Attributes:
         unread: Events of a type, or with a payload, that this version cannot read.
-        together: The stages overlap so much that they must have been reported at once, after the fact: bars say how
-            long each took, and not when.
+        together: The stages overlap so much that they must have been reported at once, after the fact: the bars say
+            how long each took, and not when.
         length_us: From the first start to the last end.
     """
 
@@ -148,17 +148,13 @@ def detail(session_id: str, events: Sequence[Event]) -> Detail:
     session = Session(events)
     sound = [stage.event for stage in session.stages]
     stored = StoredSession(session_id, sound or events)
-    timed = [stage for stage in session.stages if _STAGES[type(stage.payload)] in _TIMED]
-    shown = timed or list(session.stages)
-    start = min((stage.start_ns for stage in shown), default=0) // 1000
-    length = max((stage.end_ns for stage in shown), default=0) // 1000 - start
-    bars = [_bar(stage, start, length) for stage in session.stages]
-    together = sum(bar.length_us for bar in bars if bar.width is not None) > _TOGETHER * length
+    lanes, together = _lanes(session)
+    length = max((lane.end_us for lane in lanes), default=0)
     return Detail(
         stored=stored,
         session=session,
         unread=session.unread,
-        bars=bars if together else sorted(bars, key=lambda bar: (bar.start_us, bar.event_id)),
+        bars=[_bar(lane, length) for lane in lanes],
         together=together,
         ticks=_ticks(length),
         length_us=length,
@@ -170,23 +166,57 @@ def detail(session_id: str, events: Sequence[Event]) -> Detail:
     )
 
 
-def _bar(stage: Stage[Payload], start: int, length: int) -> Bar:
-    kind = _STAGES[type(stage.payload)]
-    begins, ends = stage.start_ns // 1000 - start, stage.end_ns // 1000 - start
+class _Lane(NamedTuple):
+    """A stage, and where it is drawn: microseconds since the session began."""
+
+    stage: Stage[Payload]
+    kind: str
+    start_us: int
+    end_us: int
+
+
+def _lanes(session: Session) -> tuple[list[_Lane], bool]:
+    """Place the stages in time, and tell whether they were reported together: then they are laid end to end."""
+    lanes = [
+        _Lane(stage, _STAGES[type(stage.payload)], stage.start_ns // 1000, stage.end_ns // 1000)
+        for stage in session.stages
+    ]
+    timed = [lane for lane in lanes if lane.kind in _TIMED] or lanes
+    begin = min((lane.start_us for lane in timed), default=0)
+    wall = max((lane.end_us for lane in timed), default=0) - begin
+    if sum(lane.end_us - lane.start_us for lane in timed) <= _TOGETHER * wall:
+        moved = [lane._replace(start_us=lane.start_us - begin, end_us=lane.end_us - begin) for lane in lanes]
+        # What people did afterwards would press the stages into a corner: it stands at the end.
+        moved = [lane if lane.kind in _TIMED else _at(lane, min(lane.end_us, wall)) for lane in moved]
+        return sorted(moved, key=lambda lane: (lane.start_us, lane.stage.event.event_id)), False
+    at, laid = 0, list[_Lane]()
+    for lane in lanes:
+        took = lane.end_us - lane.start_us if lane.kind in _TIMED else 0
+        laid.append(lane._replace(start_us=at, end_us=at + took))
+        at += took
+    return laid, True
+
+
+def _at(lane: _Lane, us: int) -> _Lane:
+    return lane._replace(start_us=us, end_us=us)
+
+
+def _bar(lane: _Lane, length: int) -> Bar:
     scale = 100 / length if length > 0 else 0.0
-    width = max(min((ends - begins) * scale, 100.0), _LEAST_WIDTH) if kind in _TIMED else None
-    left = min(max(begins * scale, 0.0), 100.0 - (width or 0.0))
-    payload: Any = stage.payload
+    took = lane.end_us - lane.start_us
+    width = max(min(took * scale, 100.0), _LEAST_WIDTH) if lane.kind in _TIMED else None
+    left = min(max(lane.start_us * scale, 0.0), 100.0 - (width or 0.0))
+    payload: Any = lane.stage.payload
     return Bar(
-        stage=kind,
-        about=_ABOUT[kind](payload),
-        start_us=begins,
-        length_us=ends - begins,
+        stage=lane.kind,
+        about=_ABOUT[lane.kind](payload),
+        start_us=lane.start_us,
+        length_us=took,
         left=round(left, 3),
         width=None if width is None else round(width, 3),
         status=getattr(payload, "status", "ok"),
         error=getattr(payload, "error_message", None) or getattr(payload, "error_type", None) or "",
-        event_id=stage.event.event_id,
+        event_id=lane.stage.event.event_id,
     )
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from spanforge import _clock
@@ -23,6 +23,7 @@ RANGES: Final[Mapping[str, int]] = {"1h": 3_600, "24h": 86_400, "7d": 604_800, "
 SORTS: Final = ("started", "latency", "grounding", "tokens", "chunks", "errors")
 
 _DIGEST_LENGTH: Final = 64
+_INT64: Final = 1 << 63
 _LATEST_US: Final = 253_402_300_799_000_000  # 9999-12-31
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -118,8 +119,10 @@ def decoded(cursor: str) -> tuple[Any, str, str] | None:
     except (ValueError, RecursionError):
         return None
     match value:
-        case [int() | float() as number, str() as session_id, str() as org] if abs(number) < 1 << 63:
-            return cast("float", number), storable(session_id), storable(org)
+        case [float() as number, str() as session_id, str() as org] if math.isfinite(number):
+            return number, storable(session_id), storable(org)
+        case [int() as number, str() as session_id, str() as org] if abs(number) < _INT64:
+            return number, storable(session_id), storable(org)
         case _:
             return None
 
