@@ -47,6 +47,10 @@ def test_what_is_absent_is_left_out() -> None:
         ("grounding_score", "canary"),
         ("status", "partial"),
         ("prompt_tokens", -1),
+        ("prompt_tokens", "5"),
+        ("latency_ms", "5"),
+        ("latency_ms", 1e16),
+        ("grounding_score", b"1"),
         ("time_to_first_token_ms", -1),
     ],
 )
