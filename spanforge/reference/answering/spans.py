@@ -68,7 +68,8 @@ _ASKS_FOR_A_NAME: tuple[tuple[re.Pattern[str], Kind, bool], ...] = (
     (re.compile(r"^(?:\w+ )?where\b"), "where", False),
     (re.compile(r"^(?:in |on |at |from )?(?:which|what)\b"), "name", False),
 )
-_DEFINITION = re.compile(r"^what (?:is|are|was|were|does|do)\b")
+_WHAT = re.compile(r"^(?:\w+ )?what\b")
+"""Asks for a thing, which need not have a name: "What opens at six?" is not answered by the place that it opens in."""
 _REACH = 40
 """Distance, in words, beyond which a word of the question no longer speaks for a candidate."""
 _CLEAR = 0.8
@@ -113,7 +114,7 @@ def wanted(question: str) -> Wanted | None:
         if how[1] == "many" and how[2]:
             # A plural and its singular share all but the last letters.
             counted = re.compile(rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE)
-        return Wanted("quantity", _QUANTITY, required=True, counted=counted)
+        return Wanted("quantity", _QUANTITY, required=True, measure=content_stem(how[1]), counted=counted)
     if _QUANTITY_NOUN.match(lowered):
         return Wanted("quantity", _QUANTITY, expected=False)
     for pattern, kind, expected in _ASKS_FOR_A_NAME:
@@ -166,13 +167,13 @@ def answer_span(question: str, sentence: str) -> str | None:
     best = scored[0][1]
     if any(score > _CLEAR * scored[0][0] and text != best for score, text in scored[1:]):
         return None
-    if want.kind == "name" and _DEFINITION.match(question.lower().strip()) and not _equated(best, sentence):
+    if want.kind == "name" and _WHAT.match(question.lower().strip()) and not _equated(best, sentence):
         return None
     return best
 
 
 def _equated(name: str, sentence: str) -> bool:
-    """Tell whether the sentence says that something is this name: "What is X?" else asks for a sentence about X."""
+    """Tell whether the sentence says that something is this name."""
     literal = re.escape(name)
     verbs = "is|was|are|were"
     pattern = rf"(?:^(?:The city of )?{literal},? (?:{verbs})\b|\b(?:{verbs}|called|named) {literal}\s*[.,;]?$)"
