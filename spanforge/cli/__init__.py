@@ -12,7 +12,7 @@ from spanforge.exceptions import MissingExtraError, SpanforgeError
 __all__ = ["main"]
 
 _VERBS: Final = (
-    "demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval", "serve", "keys",
+    "demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval", "ui", "serve", "keys",
 )  # fmt: skip
 
 
