@@ -18,14 +18,18 @@ import structlog
 _Failure: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class _Lines(logging.Formatter):
+class Lines(logging.Formatter):
+    """Writes records of the standard library's loggers as lines of JSON, errors without their message."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
         line = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line)
 
     def formatException(self, ei: _Failure) -> str:  # noqa: N802  the name is the standard library's
+        """Return class and place of an error."""
         kind, _, trace = ei
         place = traceback.extract_tb(trace)[-1:] if trace is not None else []
         where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in place)
@@ -35,7 +39,7 @@ class _Lines(logging.Formatter):
 def configure_logging() -> None:
     """Send what this process logs to stderr. For processes that are a server and nothing else."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
+    handler.setFormatter(Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     structlog.configure(
         processors=[

@@ -79,7 +79,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 """Every problem there is, by its code."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Problem(Exception):  # noqa: N818  named after the documents of RFC 9457
     """Raised to answer with a problem document.
 

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from starlette.requests import ClientDisconnect
 from ulid import ULID
 
 from spanforge import _clock
@@ -69,6 +70,9 @@ class _Handling:
             problem = known
         except RagFailure as failure:
             problem = problem_of(failure)
+        except ClientDisconnect:
+            # Nobody is there to be told; the log is.
+            self._code = "CLIENT_GONE"
         finally:
             if problem is None:
                 self._note(started, sys.exc_info()[0])

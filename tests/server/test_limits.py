@@ -247,3 +247,33 @@ def test_jobs_that_wait_are_few(tmp_path) -> None:
         assert api.ended(headers, first.job_id)["status"] == "completed"
         assert api.ingest(other, elsewhere, {"a": PARIS})["status"] == "completed"
         assert api.ingest(headers, source, {"b": PARIS})["status"] == "completed"
+
+
+async def test_a_client_that_leaves_while_it_sends_is_no_error(api: Api, capsys) -> None:
+    headers = api.key()["Authorization"].encode()
+    messages = [{"type": "http.request", "body": b'{"query": ', "more_body": True}, {"type": "http.disconnect"}]
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    raw = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"authorization", headers)]
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http"}
+    scope |= {"path": "/api/rag/query", "raw_path": b"/api/rag/query", "query_string": b"", "root_path": ""}
+    await api.app({**scope, "headers": raw, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}, receive, send)
+    assert sent == []
+    assert "CLIENT_GONE" in capsys.readouterr().out
+
+
+def test_uploads_that_arrive_are_counted(tmp_path) -> None:
+    with running(tmp_path, max_concurrent_per_org=1) as api:
+        headers, other = api.key(), api.key("bob", "south")
+        source, elsewhere = api.source(headers), api.source(other)
+        with api.service.uploads.working("north"):
+            refused = api.send(headers, source, {"a": PARIS})
+            assert (refused.status_code, refused.json()["code"]) == (429, "TOO_MANY_AT_ONCE")
+            assert api.ingest(other, elsewhere, {"a": PARIS})["status"] == "completed"
+        assert api.ingest(headers, source, {"a": PARIS})["status"] == "completed"

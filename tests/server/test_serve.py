@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import signal
+import sys
 
 import httpx
 import pytest
@@ -12,6 +14,7 @@ from support import serving as server
 from support.api import LOOPBACK, Api, bearer
 
 from spanforge.cli import main
+from spanforge.server.logs import Lines
 
 
 def test_the_demo_answers_with_the_key_it_prints() -> None:
@@ -125,3 +128,14 @@ def test_the_pages_take_the_same_credentials(api: Api, role: str, enters: bool) 
     assert api.client.get("/ui/", follow_redirects=False).headers["location"].startswith("/ui/sign-in")
     api.client.post("/ui/sign-in", data={"credential": key}, headers={"Origin": LOOPBACK})
     assert (api.client.get("/ui/sessions", follow_redirects=False).status_code == 200) is enters
+
+
+def test_of_an_error_the_log_has_class_and_place_alone() -> None:
+    canary = "quittengelee-8f2c"
+    try:
+        raise ValueError(canary)
+    except ValueError:
+        record = logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "Exception", (), sys.exc_info())
+    line = Lines().format(record)
+    assert re.fullmatch(r"ValueError at test_serve\.py:\d+", json.loads(line)["error"])
+    assert canary not in line
