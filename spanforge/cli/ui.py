@@ -43,7 +43,7 @@ def _ui(
 
 
 def _bound(port: int) -> socket.socket:
-    """Return a socket on the loopback interface.
+    """Return a listening socket on the loopback interface.
 
     Raises:
         CliError: The port is taken.
@@ -53,6 +53,8 @@ def _bound(port: int) -> socket.socket:
     problem = ""
     try:
         listening.bind((_HOST, port))
+        # Whoever opens the printed address at once waits a moment, and is not turned away.
+        listening.listen()
     except OSError:
         listening.close()
         problem = "--port: this port is taken or not allowed; name another one, or 0 for any that is free"

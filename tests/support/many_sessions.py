@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from spanforge import _clock, _ids
 from spanforge.namespaces.event import Event
@@ -15,6 +16,7 @@ EVENTS_EACH = 6
 _START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 _APART_NS = 7_000_000_000
 _BATCH = 6_000
+_LATENCIES = (0.5, 3, 2.5, 6, 2)
 
 
 def many_events(sessions: int, *, org: str = "", first: int = 0) -> Iterator[Event]:
@@ -36,29 +38,10 @@ def fill(path: Path, sessions: int, *, org: str = "") -> Path:
 def _session(number: int, random: Random, org: str) -> Iterator[Event]:
     start = _START_NS + number * _APART_NS
     session_id = _ids.encode((start // 1_000_000 << 80) | number)
-    failed, score = random.random() < 0.03, round(random.betavariate(6, 1.6), 3)
-    took = [round(random.lognormvariate(mean, 0.5), 3) for mean in (0.5, 3, 2.5, 6, 2)]
-    chunks = [
-        {
-            "chunk_id": f"c{random.randrange(5000)}",
-            "score": round(0.95 - 0.07 * rank, 3),
-            "source": f"guide-{random.randrange(40)}.md",
-        }
-        for rank in range(0 if random.random() < 0.04 else 5)
-    ]
-    payloads = [
-        ("llm.rag.query", {"query_hash": f"{number % 977:064x}", "retriever_name": ("docs", "wiki")[number % 5 == 0], "latency_ms": took[0]}),
-        ("llm.rag.retrieved", {"chunks": chunks, "total_found": len(chunks), "latency_ms": took[1]}),
-        ("llm.rag.reranked", {"model": "rerank-small", "input_count": 5, "output_count": 3, "chunks": chunks[::-1][:3], "latency_ms": took[2]}),
-        ("llm.rag.generated", {
-            "model": ("model-a", "model-b")[number % 3 == 0], "chunk_ids_used": [chunk["chunk_id"] for chunk in chunks[:2]],
-            "prompt_tokens": random.randrange(200, 2000), "output_tokens": random.randrange(20, 300), "latency_ms": took[3],
-            **({"status": "error", "error_message": "TimeoutError"} if failed else {"grounding_score": score}),
-        }),
-        ("llm.rag.evaluated", {"evaluator": "judge", "groundedness": score, "claims_total": 4, "claims_supported": 3, "latency_ms": took[4]}),
-    ]  # fmt: skip
+    failed = random.random() < 0.03
     at = start
-    for place, (event_type, payload) in enumerate(payloads):
+    for place, (event_type, payload) in enumerate(_stages(number, random, failed=failed)):
+        payload["latency_ms"] = round(random.lognormvariate(_LATENCIES[place], 0.5), 3)
         at += int(payload["latency_ms"] * 1_000_000)
         yield _event(session_id, number * EVENTS_EACH + place, at, event_type, payload, org)
     summary = {
@@ -71,7 +54,39 @@ def _session(number: int, random: Random, org: str) -> Iterator[Event]:
     yield _event(session_id, number * EVENTS_EACH + 5, at, "llm.rag.session", summary, org)
 
 
-def _event(session_id: str, number: int, at: int, event_type: str, payload: dict[str, object], org: str) -> Event:
+def _stages(number: int, random: Random, *, failed: bool) -> list[tuple[str, dict[str, Any]]]:
+    score = round(random.betavariate(6, 1.6), 3)
+    count = 0 if random.random() < 0.04 else 5
+    chunks = [
+        {
+            "chunk_id": f"c{random.randrange(5000)}",
+            "score": round(0.95 - 0.07 * rank, 3),
+            "source": f"guide-{random.randrange(40)}.md",
+        }
+        for rank in range(count)
+    ]
+    query = {"query_hash": f"{number % 977:064x}", "retriever_name": "wiki" if number % 5 == 0 else "docs"}
+    reranked = {"model": "rerank-small", "input_count": count, "output_count": count, "chunks": chunks[::-1][:3]}
+    generated = {
+        "model": "model-b" if number % 3 == 0 else "model-a",
+        "chunk_ids_used": [chunk["chunk_id"] for chunk in chunks[:2]],
+        "prompt_tokens": random.randrange(200, 2000),
+        "output_tokens": random.randrange(20, 300),
+        **({"status": "error", "error_message": "TimeoutError"} if failed else {"grounding_score": score}),
+    }
+    evaluated = {"evaluator": "judge", "groundedness": score, "claims_total": 4, "claims_supported": 3}
+    return [
+        ("llm.rag.query", query),
+        ("llm.rag.retrieved", {"chunks": chunks, "total_found": count}),
+        ("llm.rag.reranked", reranked),
+        ("llm.rag.generated", generated),
+        ("llm.rag.evaluated", evaluated),
+    ]
+
+
+def _event(  # noqa: PLR0917  what differs from event to event, in the order of the envelope
+    session_id: str, number: int, at: int, event_type: str, payload: dict[str, Any], org: str
+) -> Event:
     return Event(
         event_id=_ids.encode((at // 1_000_000 << 80) | number),
         event_type=event_type,

@@ -142,8 +142,8 @@ def test_nothing_is_lost_at_400_percent(open_page: Any, addresses: dict[str, str
     # What is wider than its place can be reached by scrolling that place, with the keyboard too.
     stuck = page.evaluate("""() => [...document.querySelectorAll("main *")].filter((one) => {
       const hidden = getComputedStyle(one);
-      return one.scrollWidth > one.clientWidth + 1 && hidden.overflowX === "hidden" && !one.closest(".hidden, thead, svg")
-        && one.clientWidth > 1;
+      return one.scrollWidth > one.clientWidth + 1 && hidden.overflowX === "hidden"
+        && !one.closest(".hidden, thead, svg") && one.clientWidth > 1;
     }).map((one) => one.outerHTML.slice(0, 90))""")
     assert stuck == []
 

@@ -138,7 +138,7 @@ def test_pages_visit_each_session_once_and_in_order(
     digest=st.sampled_from(["", "ab" * 32]),
     org=st.sampled_from(["", "acme"]),
 )
-def test_filters_are_the_predicates_they_name(
+def test_filters_are_the_predicates_they_name(  # noqa: PLR0917  hypothesis gives them by name
     events: list[Event], status: str, grounding: Any, latency: Any, model: str, digest: str, org: str
 ) -> None:
     def keeps(key: tuple[str, str], session: StoredSession) -> bool:

@@ -175,7 +175,10 @@ def test_hostile_values_are_shown_as_they_are(look: Look, tmp_path: Path, suffix
                 number * 3 + 1, session_id=name, event_type="llm.rag.retrieved",
                 chunks=[{"chunk_id": name, "score": 0.1, "source": name}], status="error", error_message=name,
             ),
-            event(number * 3 + 2, session_id=name, event_type="llm.rag.generated", model=name, status="error", error_message=name),
+            event(
+                number * 3 + 2, session_id=name, event_type="llm.rag.generated", model=name, status="error",
+                error_message=name,
+            ),
         )
     ]  # fmt: skip
     stored = [
