@@ -65,7 +65,7 @@ def _run(settings: ServerSettings, *, demo: bool) -> None:
     sf_rag.configure(sinks=[f"sqlite:{events_file(settings.home)}", *others])
     key = _furnish(app) if demo else ""
     with _listen(settings) as listener:
-        _print_where(settings, listener.getsockname()[1], key, has_pages=app.state.has_viewer)
+        _print_where(settings, listener.getsockname()[1], key, has_pages=app.state.close_viewer is not None)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

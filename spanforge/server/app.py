@@ -72,7 +72,7 @@ def create_app(
     app.state.service = service
     for router in ROUTERS:
         app.include_router(router)
-    app.state.has_viewer = mount_viewer(app, service)
+    app.state.close_viewer = mount_viewer(app, service)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _internal_problem)
@@ -113,6 +113,8 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     with _alone_in(service.settings.home):
         service.jobs.resume()
         yield
+        if app.state.close_viewer is not None:
+            app.state.close_viewer()
         service.close()
         sf_rag.flush(_FLUSH_S)
 

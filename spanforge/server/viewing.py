@@ -10,6 +10,7 @@ from spanforge.server.permissions import VIEWERS
 from spanforge.server.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fastapi import FastAPI
@@ -25,8 +26,8 @@ def events_file(home: Path) -> Path:
     return home / _EVENTS
 
 
-def mount_viewer(app: FastAPI, service: Service) -> bool:
-    """Mount the viewer; false where its extra is not installed."""
+def mount_viewer(app: FastAPI, service: Service) -> Callable[[], None] | None:
+    """Mount the viewer and return what ends it; None where its extra is not installed."""
 
     async def sign_in(credential: str) -> str | None:
         try:
@@ -40,6 +41,8 @@ def mount_viewer(app: FastAPI, service: Service) -> bool:
     with suppress(MissingExtraError):
         from spanforge.server.viewer import create_viewer  # noqa: PLC0415  absent without its extra
 
-        app.mount(PATH, create_viewer(events_file(service.settings.home), sign_in=sign_in))
-        return True
-    return False
+        viewer = create_viewer(events_file(service.settings.home), sign_in=sign_in)
+        app.mount(PATH, viewer)
+        # What is mounted is not told when the server ends.
+        return viewer.state.close
+    return None

@@ -133,7 +133,7 @@ def test_the_pages_take_the_same_credentials(api: Api, role: str, enters: bool) 
 def test_of_an_error_the_log_has_class_and_place_alone() -> None:
     canary = "quittengelee-8f2c"
     try:
-        raise ValueError(canary)
+        int(canary)
     except ValueError:
         record = logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "Exception", (), sys.exc_info())
     line = Lines().format(record)
