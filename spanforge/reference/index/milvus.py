@@ -26,6 +26,11 @@ _MAX_TEXT = 65_535
 _INTEGERS = ("page", "start", "end", "tokens")
 _FLOATS = ("timestamp", "quality")
 _WRITE = 512
+CONNECT_SECONDS = 10.0
+"""Longest wait of the first attempt to connect; every further one waits twice as long."""
+EMBEDDED_ATTEMPTS = 3
+"""Attempts to connect to the embedded form. It is served by threads of this very process: where those are slow to be
+scheduled, a wait that is long enough for any server that is up ends too early."""
 
 
 class MilvusIndex:
@@ -60,7 +65,7 @@ class MilvusIndex:
         self._changes = 0
         self._lock = threading.RLock()
         with self._store_errors():
-            self._client = self._milvus.MilvusClient(address, token=token)
+            self._client = self._connect(address, token)
             if not self._client.has_collection(collection):
                 self._create()
             self._client.load_collection(collection)
@@ -121,6 +126,16 @@ class MilvusIndex:
         """Close the connection."""
         with self._store_errors():
             self._client.close()
+
+    def _connect(self, address: str, token: str) -> Untyped:
+        attempts = EMBEDDED_ATTEMPTS if self._embedded else 1
+        for attempt in range(attempts - 1):
+            try:
+                return self._milvus.MilvusClient(address, token=token, timeout=CONNECT_SECONDS * 2**attempt)
+            except self._milvus.MilvusException as error:
+                if error.code != self._milvus.Status.CONNECT_FAILED:
+                    raise
+        return self._milvus.MilvusClient(address, token=token, timeout=CONNECT_SECONDS * 2 ** (attempts - 1))
 
     def _create(self) -> None:
         milvus, kind = self._milvus, self._milvus.DataType
