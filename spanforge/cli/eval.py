@@ -114,6 +114,16 @@ def _print_retrieval(reports: dict[str, RetrievalReport]) -> None:
         ["search", *(f"#{name}" for name in metrics)],
         [(name, *(_interval(report.metrics[key]) for key in metrics)) for name, report in reports.items()],
     )
+    pipeline, *others = _SEARCHES
+    compared = ((other, reports[pipeline].compared_with(reports[other])) for other in others)
+    table(
+        f"{first.dataset}: the pipeline's lead, question by question",
+        ["over", "#ndcg@10", "#p value"],
+        [
+            (other, f"{lead.difference:+.4f} [{lead.low:+.3f}, {lead.high:+.3f}]", score(lead.p_value))
+            for other, lead in compared
+        ],
+    )
     console.print()
 
 
