@@ -1,9 +1,10 @@
 """How sure an answer is, as a probability.
 
 A logistic regression over two figures of the run, fitted on whether the passage an answer cites is one that people
-marked as relevant (745 answered questions of four public sets; calibration error 0.06 on the half not fitted, up to
-0.5 on a collection unlike the others), times the share of claims that are supported. It speaks of the source being
-right, which is what can be measured.
+marked as relevant, times the share of claims that are supported. Over 744 questions of four public sets that the
+offline answerer answers its calibration error is 0.06, and fitting anew to half of them gives 0.06 on the other half;
+on a collection unlike the others it may be 0.3 and more. It speaks of the source being right, which is what can be
+measured.
 """
 
 from __future__ import annotations
