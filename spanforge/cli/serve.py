@@ -118,7 +118,7 @@ def _print_where(settings: ServerSettings, port: int, key: str, *, has_pages: bo
     url = f"http://{name}:{port}"
     lines: list[tuple[str, Any]] = [("API", f"{url}/api/rag"), ("OpenAPI", f"{url}/openapi.json")]
     if has_pages:
-        lines.append(("pages", f"{url}/ui"))
+        lines.append(("pages", f"{url}/ui/"))
     lines.append(("folder", settings.home))
     if key:
         lines.append(("key", f"{key}  (shown this once)"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from starlette.responses import RedirectResponse
+
 from spanforge.exceptions import MissingExtraError
 from spanforge.server.permissions import VIEWERS
 from spanforge.server.problems import Problem
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fastapi import FastAPI
+    from fastapi import FastAPI, Request, Response
 
     from spanforge.server.service import Service
 
@@ -24,6 +26,11 @@ _EVENTS: Final = "events.sqlite"
 def events_file(home: Path) -> Path:
     """Return where the server's own events are kept, for the viewer to read."""
     return home / _EVENTS
+
+
+async def _to_the_pages(_: Request) -> Response:
+    """Lead to the pages from the address that people type, wherever the server itself is mounted."""
+    return RedirectResponse(f".{PATH}/")
 
 
 def mount_viewer(app: FastAPI, service: Service) -> Callable[[], None] | None:
@@ -42,6 +49,7 @@ def mount_viewer(app: FastAPI, service: Service) -> Callable[[], None] | None:
         from spanforge.server.viewer import create_viewer  # noqa: PLC0415  absent without its extra
 
         viewer = create_viewer(events_file(service.settings.home), sign_in=sign_in)
+        app.add_route(PATH, _to_the_pages)
         app.mount(PATH, viewer)
         # What is mounted is not told when the server ends.
         return viewer.state.close

@@ -125,6 +125,7 @@ def test_ids_of_requests_are_taken_when_they_are_plain(api: Api, given: str, tak
 @pytest.mark.parametrize(("role", "enters"), [("viewer", True), ("admin", True), ("editor", False), ("metrics", False)])
 def test_the_pages_take_the_same_credentials(api: Api, role: str, enters: bool) -> None:
     key = api.key(roles=[role])["Authorization"].removeprefix("Bearer ")
+    assert api.client.get("/ui", follow_redirects=False).headers["location"] == "./ui/"
     assert api.client.get("/ui/", follow_redirects=False).headers["location"].startswith("/ui/sign-in")
     api.client.post("/ui/sign-in", data={"credential": key}, headers={"Origin": LOOPBACK})
     assert (api.client.get("/ui/sessions", follow_redirects=False).status_code == 200) is enters
