@@ -38,4 +38,4 @@ def test_a_short_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1_000)
 def test_a_long_run(tmp_path: Path) -> None:
-    _run(tmp_path, "--max-examples", "50")
+    _run(tmp_path, "--max-examples", "15")

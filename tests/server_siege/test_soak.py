@@ -23,16 +23,17 @@ ORGS = ("north", "south", "east")
 WARM_UP = 0.3
 """Share of the time in which memory may grow: pools fill, models load, the allocator settles."""
 MAY_GROW = 1.15
+PACE_S = 1.0
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.timeout(SECONDS + 300),
     pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc"),
 ]
 
 
 class _Traffic:
-    """What one organisation does, over and over, until told to stop."""
+    """What one organisation does, over and over, until told to stop; paced, so that other tests may run beside it."""
 
     def __init__(self, server: Besieged, org: str, stop: threading.Event) -> None:
         self._client = server.client(server.key("ann", org))
@@ -50,6 +51,7 @@ class _Traffic:
                 while not self._stop.is_set():
                     self._round(source, number % 20)
                     number += 1
+                    self._stop.wait(PACE_S)
         except BaseException as error:  # noqa: BLE001  handed to the test, which raises it
             self.problem = error
 
