@@ -117,8 +117,12 @@ def _signature(name: str, method: Any) -> str:
     """Write a signature without the instance, one parameter a line where it is long."""
     signature = inspect.signature(method)
     kept = [parameter for key, parameter in signature.parameters.items() if key != "self"]
-    text = str(signature.replace(parameters=kept)).replace("'", "")
-    return name + text if len(text) < _LONG else name + text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+    # Annotations are strings, which print in quotes; the quotes of defaults are theirs.
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature.replace(parameters=kept)))
+    if len(text) < _LONG:
+        return name + text
+    opened = re.sub(r", (?![^\[]*\])", ",\n    ", text).replace("(", "(\n    ", 1)
+    return name + re.sub(r"\)( ->|$)", r",\n)\1", opened)
 
 
 def standards_page() -> str:

@@ -92,11 +92,15 @@ def capture(**settings: Any) -> Generator[CapturedEvents]:
         settings: Fields of `spanforge.config.Settings` to differ from that.
     """
     before = sf_rag.cell.current()
+    had_open = before is not None and before.active_sessions() > 0
     sink = MemorySink()
     sf_rag.configure(**{"sinks": sink, "delivery": "sync", "strict": True, **settings})
     try:
         yield CapturedEvents(sink)
     finally:
+        if not had_open:
+            # What the block left open is its own: the summary must not go where the application's events go.
+            sf_rag.cell.get().end_all("evicted")
         previous = Settings.load_leniently() if before is None else before.settings
         sf_rag.configure(**{name: getattr(previous, name) for name in previous.model_fields_set})
 

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
+from spanforge._version import __version__
 from spanforge.exceptions import MissingExtraError, SpanforgeError
 
 __all__ = ["main"]
@@ -25,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 where a check found something wrong, 2 for a wrong call.
     """
+    if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+        sys.stdout.write(f"spanforge {__version__}\n")
+        return 0
     try:
         import typer  # noqa: PLC0415  absent without the extra
     except ImportError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +13,10 @@ from rich.table import Table
 
 from spanforge.exceptions import SpanforgeError
 
-__all__ = ["CliError", "console", "milliseconds", "print_json", "score", "table", "visible"]
+if TYPE_CHECKING:
+    from spanforge.reference import RagResult
+
+__all__ = ["CliError", "console", "grounding", "milliseconds", "print_json", "score", "table", "visible"]
 
 _PIPE_WIDTH: Final = 160
 
@@ -48,6 +51,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 def milliseconds(value: float | None) -> str:
     """Write a time in milliseconds."""
     return "" if value is None else f"{value:,.1f} ms"
+
+
+def grounding(result: RagResult) -> str:
+    """Write an answer's grounding; an answer that claims nothing has none to show."""
+    return score(result.grounding_score if result.claims_total else None)
 
 
 def score(value: float | None) -> str:

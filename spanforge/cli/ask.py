@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanforge.cli._home import DEFAULT_HOME, HomeOption, UserOption, open_pipeline, parse_user
-from spanforge.cli._output import CliError, console, milliseconds, print_json, score, table, visible
+from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
 from spanforge.reference import RagFailure, RagResult
 from spanforge.sdk import sf_rag
 
@@ -72,7 +72,7 @@ def _print(result: RagResult, *, answer: bool) -> None:
         page = f", page {citation.page}" if citation.page else ""
         console.print(f"  \\[{citation.number}] {visible(citation.source)}{page}")
     console.print(
-        f"[dim]{result.status.value.replace('_', ' ')} · grounding {score(result.grounding_score)} · confidence "
+        f"[dim]{result.status.value.replace('_', ' ')} · grounding {grounding(result)} · confidence "
         f"{score(result.confidence)} · {milliseconds(result.latencies_ms.get('total'))} · session "
         f"{result.session_id}[/]"
     )

@@ -10,7 +10,7 @@ import structlog
 import typer
 
 from spanforge.analysis import StoredSession, stored_sessions
-from spanforge.cli._output import CliError, console, milliseconds, print_json, score, table, visible
+from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
 from spanforge.cli._timeline import print_timeline
 from spanforge.reader import read_events
 from spanforge.reference import Pipeline, RagFailure, RagResult
@@ -97,7 +97,7 @@ def _print_answer(question: str, result: RagResult, sessions: dict[str, StoredSe
     console.rule(f"[bold]{visible(question)}", align="left")
     console.print(f"[bold green]{visible(result.answer)}[/]")
     console.print(
-        f"[dim]grounding {score(result.grounding_score)} · {result.claims_supported} of {result.claims_total} claims"
+        f"[dim]grounding {grounding(result)} · {result.claims_supported} of {result.claims_total} claims"
         f" supported · confidence {score(result.confidence)}[/]"
     )
     for citation in result.citations_used:

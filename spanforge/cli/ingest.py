@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spanforge.cli._home import DEFAULT_HOME, HomeOption, UserOption, open_pipeline, parse_user
-from spanforge.cli._output import CliError, console, print_json, table
+from spanforge.cli._output import CliError, console, print_json, table, visible
 from spanforge.reference import RagFailure
 from spanforge.reference.models import JobStatus
 from spanforge.reference.pipeline import DEFAULT_SOURCE
@@ -17,6 +17,9 @@ from spanforge.reference.pipeline import DEFAULT_SOURCE
 if TYPE_CHECKING:
     from spanforge.reference import Pipeline, User
     from spanforge.reference.models import IngestionOutput
+
+_NAMED = 5
+"""Missing paths that an error names."""
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +38,7 @@ def _ingest(  # noqa: PLR0917  typer makes the options from the signature
 ) -> None:
     missing = [path for path in paths if not path.exists()]
     if missing:
-        raise CliError(f"{len(missing)} of the paths do not exist")
+        raise CliError(f"PATHS: no such file or folder: {', '.join(visible(path) for path in missing[:_NAMED])}")
     pipeline = open_pipeline(home, create=True)
     who = parse_user(user)
     resumed = pipeline.jobs.resume(who)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from spanforge.cli._output import milliseconds, print_json, score, table
+from spanforge.cli._output import CliError, milliseconds, print_json, score, table
 from spanforge.cli._source import FROM_HELP, sessions_from
+
+_STATUSES: Final = ("ok", "partial", "error")
 
 
 def register(app: typer.Typer) -> None:
@@ -21,13 +23,16 @@ def _sessions(
     status: Annotated[str | None, typer.Option(help="Only those that are ok, partial or error.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
+    if status not in {None, *_STATUSES}:
+        raise CliError(f"--status: use one of {', '.join(_STATUSES)}")
     found = [session for session in sessions_from(source) if status in {None, session.summary.status}]
     shown = found[-limit:] if limit else found
     if as_json:
         print_json([session.summary.to_dict() for session in shown])
         return
     table(
-        f"{len(found)} sessions" + (f", the latest {len(shown)}" if len(shown) < len(found) else ""),
+        f"{len(found)} session{'' if len(found) == 1 else 's'}"
+        + (f", the latest {len(shown)}" if len(shown) < len(found) else ""),
         [
             "session",
             "started",

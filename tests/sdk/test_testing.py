@@ -32,12 +32,22 @@ def test_the_fixture_gives_the_events_of_a_test_in_strict_mode(spanforge_events:
 def test_after_a_capture_everything_is_as_it_was() -> None:
     before = MemorySink()
     with capture(sinks=before, org_id="acme"):
+        sf_rag.trace_query("q", session_id="s")
         with capture() as inner:
             sf_rag.trace_query("q", session_id="s")
             assert len(inner) == 1
         sf_rag.end_session("s")
         assert [(event.event_type, event.org_id) for event in before.events][-1][0] == "llm.rag.session"
         assert sf_rag.cell.get().settings.org_id == "acme"
+
+
+def test_what_a_test_leaves_open_ends_in_the_test() -> None:
+    application = MemorySink()
+    with capture(sinks=application):
+        with capture() as inner:
+            sf_rag.trace_query("q")
+        assert application.events == []
+        assert [payload["end_reason"] for payload in inner.of_type("llm.rag.session")] == ["evicted"]
 
 
 @pytest.mark.parametrize(
