@@ -10,5 +10,9 @@ def filter_body(context: object, body: object) -> bool:
     """Leave out overlaps that are not less than the size: one field bounding another has no keyword."""
     if not isinstance(body, dict):
         return True
-    size, overlap = body.get("chunkSize", 512), body.get("chunkOverlap", 50)
-    return not (isinstance(size, int | float) and isinstance(overlap, int | float)) or overlap < size
+    try:
+        # In a form every value is text.
+        size, overlap = float(body.get("chunkSize", 512)), float(body.get("chunkOverlap", 50))
+    except (TypeError, ValueError):
+        return True
+    return overlap < size
