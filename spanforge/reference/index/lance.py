@@ -116,7 +116,9 @@ class LanceIndex:
                 return
             if self._deleted:
                 self._merge(self._encode([_marker(self._dimensions)]))
-                self._index_words()
+            # Made anew: the store's own merge of new words into the old index takes as long, and memory that
+            # grows with all words of the table.
+            self._index_words()
             if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
                 self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
             with warnings.catch_warnings():
