@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 import pytest
@@ -29,12 +30,13 @@ interrupted, unbalanced, end = 0, 0, time.monotonic() + 2
 while time.monotonic() < end:
     try:
         signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-5, 8e-4))
-        while True:
+        # Not for ever: Python drops an interrupt that comes while a finaliser runs.
+        while time.monotonic() < end:
             with sf_rag.session("q") as session, session.retrieval() as retrieval:
                 retrieval.record(hits)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     except Interrupt:
         interrupted += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
     unbalanced += not all(ledger.balanced for ledger in sf_rag.get_status().sinks.values())
 left = sf_rag.flush(10)
 sf_rag.end_session(sf_rag.trace_query("afterwards"))
@@ -70,4 +72,5 @@ for run in range(1, 101):
     done = run(body, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     # What was being written when it ended is given up, counted, and said: nothing else is.
-    assert {line.split(";")[0] for line in done.stderr.splitlines()} <= {"spanforge closed with 1 deliveries lost"}
+    for line in done.stderr.splitlines():
+        assert re.match(r"spanforge closed with [12] deliveries lost;", line)
