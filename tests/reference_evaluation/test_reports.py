@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spanforge.reference.evaluation import evaluate_grounding, evaluate_retrieval, read_retrieval
-from spanforge.reference.evaluation.baselines import idf_recall, protocol_rule
+from spanforge.reference.evaluation.baselines import idf_recall, protocol_rule, rarities
 
 DATA = Path(__file__).parent / "data"
 
@@ -93,6 +93,13 @@ def test_the_protocols_rule_is_as_written():
 
 def test_weighted_recall_takes_the_worst_sentence():
     context = ["The pond is deep."]
-    assert idf_recall("The pond is deep.", context) == 1.0
-    assert idf_recall("The pond is deep. Zebras gallop.", context) == 0.0
-    assert idf_recall("...", context) == 0.0
+    rarity = rarities(context)
+    assert idf_recall("The pond is deep.", context, rarity) == 1.0
+    assert idf_recall("The pond is deep. Zebras gallop.", context, rarity) == 0.0
+    assert idf_recall("...", context, rarity) == 0.0
+
+
+def test_rarity_falls_with_the_number_of_texts():
+    rarity = rarities(f"common {'often' if number % 2 else ''} word{number}" for number in range(40))
+    assert 0.05 == rarity["common"] < rarity["often"] < rarity["word1"] < 1.0
+    assert rarities([]) == {}

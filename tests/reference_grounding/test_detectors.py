@@ -5,14 +5,13 @@ import pytest
 from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts, sentences_of
 from spanforge.reference.grounding.contradiction import conflicts
-from spanforge.reference.grounding.model import default_model
+from spanforge.reference.grounding.weights import WordWeights
 
 
 def found(claim: str, evidence: str) -> set[str]:
-    words = default_model().words
     (unit,) = sentences_of(claim)
-    best = align(unit, PreparedContexts.of([evidence]), words)[0]
-    return {conflict.kind for conflict in conflicts(best, words.rarity)}
+    best = align(unit, PreparedContexts.of([evidence]), WordWeights())[0]
+    return {conflict.kind for conflict in conflicts(best)}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spanforge.reference.evaluation import evaluate_grounding
-from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall
+from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall, rarities
 from spanforge.reference.evaluation.datasets import read_grounding
 from spanforge.reference.evaluation.metrics import balanced_accuracy
 from spanforge.reference.grounding import model, train
@@ -35,10 +35,11 @@ def test_training_reproduces_the_committed_coefficients(public_grounding_sets: P
 
 
 def test_the_baselines_threshold_is_the_best_on_the_training_parts(public_grounding_sets: Path):
-    sets = [
-        [(pair.supported, idf_recall(pair.claim, pair.contexts)) for pair in read_grounding(file)]
-        for file in sorted(public_grounding_sets.glob("*-train.jsonl*"))
-    ]
+    sets: list[list[tuple[bool, float]]] = []
+    for file in sorted(public_grounding_sets.glob("*-train.jsonl*")):
+        pairs = read_grounding(file)
+        rarity = rarities(context for pair in pairs for context in pair.contexts)
+        sets.append([(pair.supported, idf_recall(pair.claim, pair.contexts, rarity)) for pair in pairs])
 
     def mean(threshold: float) -> float:
         reached = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall, protocol_rule
+from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall, protocol_rule, rarities
 from spanforge.reference.evaluation.datasets import GroundingPair, read_grounding
 from spanforge.reference.evaluation.metrics import accuracy, balanced_accuracy, calibration_error, roc_auc
 from spanforge.reference.evaluation.resampling import Estimate, bootstrap
@@ -141,12 +141,13 @@ def _part(name: str, pairs: Sequence[GroundingPair]) -> GroundingPart:
     grounder: list[Judged] = []
     rule: list[Judged] = []
     recall: list[Judged] = []
+    rarity = rarities(context for pair in pairs for context in pair.contexts)
     for pair in pairs:
         verdict = ground_claims([pair.claim], pair.contexts, pair.question)[0]
         grounder.append(Judged(pair.supported, verdict.verdict == "supported", verdict.probability))
         found = protocol_rule(pair.claim, pair.contexts)
         rule.append(Judged(pair.supported, found, float(found)))
-        share = idf_recall(pair.claim, pair.contexts)
+        share = idf_recall(pair.claim, pair.contexts, rarity)
         recall.append(Judged(pair.supported, share >= IDF_RECALL_THRESHOLD, share))
     reports = (
         _report("grounder", grounder, calibrated=True),

@@ -8,7 +8,6 @@ false.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -41,21 +40,20 @@ class Conflict:
     strength: float = 1.0
 
 
-def conflicts(alignment: Alignment, rarity: Callable[[str], float]) -> list[Conflict]:
+def conflicts(alignment: Alignment) -> list[Conflict]:
     """Run all detectors on one alignment.
 
     Args:
         alignment: A claim sentence beside its evidence.
-        rarity: Rarity of a stem, by which names at the start of a sentence are told from ordinary words.
 
     Returns:
         The conflicts found, at most one of each kind, in the order of ``CONFLICT_KINDS``.
     """
     negation, opposite = _polarity(alignment)
     kinds = _amounts(alignment)
-    if _names(alignment, rarity):
+    if _names(alignment):
         kinds.add("name")
-    if _roles(alignment, rarity):
+    if _roles(alignment):
         kinds.add("roles")
     strengths = {"negation": negation, "opposite": opposite} | dict.fromkeys(kinds, 1.0)
     return [Conflict(kind, strengths[kind]) for kind in CONFLICT_KINDS if strengths.get(kind)]
@@ -135,31 +133,38 @@ def _measure_the_same(claimed: Quantity, other: Quantity) -> bool:
     return claimed.kind != "number" or bool(claimed.nouns & other.nouns)
 
 
-def _names(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
+def _names(alignment: Alignment) -> bool:
     """A name of the claim whose place in the evidence is taken by another name."""
     claim, evidence = alignment.claim, alignment.evidence
     for swap in alignment.substitutions:
-        named = [index for index in swap.claimed if is_name(claim, index, rarity)]
-        instead = [place for place in swap.found if is_name(evidence, place, rarity)]
+        named = [index for index in swap.claimed if is_name(claim, index)]
+        instead = [place for place in swap.found if is_name(evidence, place)]
         missing = any(claim.stems[index] not in evidence.content for index in named)
         if missing and any(evidence.stems[place] not in claim.content for place in instead):
             return True
     return False
 
 
-def _roles(alignment: Alignment, rarity: Callable[[str], float]) -> bool:
+def _roles(alignment: Alignment) -> bool:
     """Two names that change places around the same words, without a change of voice that explains it."""
     claim = alignment.claim
     names: list[tuple[int, int]] = []
     seen: set[str] = set()
     for index, place in alignment.matched.items():
-        if claim.stems[index] not in seen and is_name(claim, index, rarity):
+        if claim.stems[index] not in seen and _is_shared_name(alignment, index, place):
             seen.add(claim.stems[index])
             names.append((index, place))
     return any(
         _exchanged(alignment, claimed, found)
         for claimed, found in (zip(*pair, strict=True) for pair in itertools.pairwise(names))
     )
+
+
+def _is_shared_name(alignment: Alignment, index: int, place: int) -> bool:
+    """Tell whether a matched token is a name; a capitalised first word is one where the evidence shows it."""
+    if is_name(alignment.claim, index):
+        return True
+    return not index and alignment.claim.tokens[0][0].isupper() and is_name(alignment.evidence, place)
 
 
 def _exchanged(alignment: Alignment, claimed: tuple[int, int], found: tuple[int, int]) -> bool:

@@ -108,11 +108,11 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     alignments = align(unit, contexts, weights)
     features = dict.fromkeys(FEATURE_NAMES, 0.0)
     features["number_missing"] = float(_number_missing(unit, contexts))
-    features["name_missing"] = float(_name_missing(unit, contexts, weights))
+    features["name_missing"] = float(_name_missing(unit, contexts))
     features["missing"] = max(0.0, 1.0 - recall_anywhere(unit, contexts, weights) / _ENOUGH)
     if not alignments:
         return Examined(features, None)
-    found = [conflicts(alignment, weights.rarity) for alignment in alignments]
+    found = [conflicts(alignment) for alignment in alignments]
     best = max(
         range(len(alignments)),
         key=lambda rank: (alignments[rank].rank - _CONFLICT_COST * len(found[rank]), -rank),
@@ -142,9 +142,9 @@ def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
     return not all(contexts.amounts.has(claimed) for claimed in amounts)
 
 
-def _name_missing(unit: Sentence, contexts: PreparedContexts, weights: WordWeights) -> bool:
+def _name_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
     return any(
-        is_name(unit, index, weights.rarity) and not name_is_known(word, unit.tokens[index], unit, contexts)
+        is_name(unit, index) and not name_is_known(word, unit.tokens[index], unit, contexts)
         for index, word in enumerate(unit.stems)
         if word
     )

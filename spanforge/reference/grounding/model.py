@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Final
 
 from spanforge.reference.grounding.features import FEATURE_NAMES
-from spanforge.reference.grounding.weights import WordWeights
 
 COEFFICIENTS_FILE: Final = "coefficients.json"
 
@@ -24,13 +23,11 @@ class Model:
         intercept: Log odds of a claim whose features are all zero.
         weights: Change of the log odds for each feature at its full value 1.
         threshold: Probability from which a claim counts as supported; fixed on training parts.
-        words: Word weights learnt from the training texts.
     """
 
     intercept: float
     weights: Mapping[str, float]
     threshold: float
-    words: WordWeights = field(repr=False)
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return how likely a claim with these features is supported, in (0, 1), if one claim in two is."""
@@ -47,20 +44,11 @@ class Model:
         weights = {str(name): float(value) for name, value in data["weights"].items()}
         if set(weights) != set(FEATURE_NAMES):
             raise ValueError("coefficients: features differ from this version's; run the training again")
-        rarity = {word: float(value) for value, words in data["rarity"].items() for word in words.split()}
-        return cls(float(data["intercept"]), weights, float(data["threshold"]), WordWeights(rarity))
+        return cls(float(data["intercept"]), weights, float(data["threshold"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; words are grouped by their rarity to keep the file short."""
-        grouped: dict[str, list[str]] = {}
-        for word, value in sorted(self.words.table.items()):
-            grouped.setdefault(f"{value:.2f}", []).append(word)
-        return {
-            "intercept": self.intercept,
-            "weights": dict(self.weights),
-            "threshold": self.threshold,
-            "rarity": {value: " ".join(words) for value, words in sorted(grouped.items())},
-        }
+        """Return plain values."""
+        return {"intercept": self.intercept, "weights": dict(self.weights), "threshold": self.threshold}
 
 
 @lru_cache(maxsize=1)

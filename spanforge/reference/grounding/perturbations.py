@@ -20,7 +20,6 @@ from spanforge.reference.grounding.names import is_name
 from spanforge.reference.grounding.opposites import OPPOSITE_SIDES
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.synonyms import GROUPS
-from spanforge.reference.grounding.weights import WordWeights
 
 _MIN_CONTENT: Final = 5
 _MAX_TOKENS: Final = 40
@@ -47,14 +46,13 @@ class Statement:
     supported: bool
 
 
-def statements(text: str, stranger: str, rng: random.Random, weights: WordWeights) -> Iterator[Statement]:
+def statements(text: str, stranger: str, rng: random.Random) -> Iterator[Statement]:
     """Make statements from one sentence of a text.
 
     Args:
         text: The text.
         stranger: Another text; sentences and names foreign to the first are taken from it.
         rng: Source of choices; the same state gives the same statements.
-        weights: Tells names from ordinary words.
 
     Yields:
         Three true statements at most and one false one of each kind that the sentence allows; none if no sentence of
@@ -68,8 +66,8 @@ def statements(text: str, stranger: str, rng: random.Random, weights: WordWeight
         ("verbatim", True, lambda sentence: sentence.text),
         *((kind, True, partial(change, rng=rng)) for kind, change in _HARMLESS.items()),
         *((kind, False, partial(change, rng=rng)) for kind, change in _HARMFUL.items()),
-        ("name", False, lambda sentence: _change_name(sentence, stranger, text, rng, weights)),
-        ("roles", False, lambda sentence: _exchange_names(sentence, rng, weights)),
+        ("name", False, lambda sentence: _change_name(sentence, stranger, text, rng)),
+        ("roles", False, lambda sentence: _exchange_names(sentence, rng)),
     ]
     for kind, supported, change in makers:
         made = next(filter(None, map(change, fit[:_TRIED])), None)
@@ -172,17 +170,17 @@ def _negate(sentence: Sentence, rng: random.Random) -> str | None:  # noqa: ARG0
     return _VERB.sub(r"\1 not", text, count=1) if _VERB.search(text) else None
 
 
-def _change_name(sentence: Sentence, other: str, text: str, rng: random.Random, weights: WordWeights) -> str | None:
-    mine = _names(sentence, weights)
-    theirs = [name for stranger in sentences_of(other)[:20] for name in _names(stranger, weights) if name not in text]
+def _change_name(sentence: Sentence, other: str, text: str, rng: random.Random) -> str | None:
+    mine = _names(sentence)
+    theirs = [name for stranger in sentences_of(other)[:20] for name in _names(stranger) if name not in text]
     if not mine or not theirs:
         return None
     name = rng.choice(mine)
     return sentence.text.replace(name, rng.choice(theirs))
 
 
-def _exchange_names(sentence: Sentence, rng: random.Random, weights: WordWeights) -> str | None:
-    mine = _names(sentence, weights)
+def _exchange_names(sentence: Sentence, rng: random.Random) -> str | None:
+    mine = _names(sentence)
     pairs = [(a, b) for a, b in zip(mine, mine[2:] or mine[1:], strict=False) if a not in b and b not in a]
     if not pairs:
         return None
@@ -193,11 +191,9 @@ def _exchange_names(sentence: Sentence, rng: random.Random, weights: WordWeights
     )
 
 
-def _names(sentence: Sentence, weights: WordWeights) -> list[str]:
+def _names(sentence: Sentence) -> list[str]:
     tokens = sentence.tokens
-    return list(
-        dict.fromkeys(token for index, token in enumerate(tokens) if index and is_name(sentence, index, weights.rarity))
-    )
+    return list(dict.fromkeys(token for index, token in enumerate(tokens) if index and is_name(sentence, index)))
 
 
 _HARMLESS: Final[dict[str, Callable[..., str | None]]] = {"cut": _cut, "synonym": _say_otherwise}

@@ -1,7 +1,7 @@
 """Reproduce ``coefficients.json`` from public training sets: ``python -m spanforge.reference.grounding.train DIR``.
 
-DIR holds files named ``*-train.jsonl`` or ``*-train.jsonl.gz``. Nothing of their text is kept but how many texts each
-common word occurs in. The same files give the same coefficients.
+DIR holds files named ``*-train.jsonl`` or ``*-train.jsonl.gz``. Nothing of their text is kept. The same files give the
+same coefficients.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from spanforge.reference.evaluation.datasets import GroundingPair, read_grounding
 from spanforge.reference.evaluation.metrics import balanced_accuracy, roc_auc
 from spanforge.reference.grounding.claims import read_claim
-from spanforge.reference.grounding.contexts import PreparedContexts, sentences_of
+from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import FEATURE_NAMES, FEATURES, examine
 from spanforge.reference.grounding.fitting import Cases, fit_signed, log_odds
 from spanforge.reference.grounding.model import COEFFICIENTS_FILE, Model
@@ -30,9 +30,6 @@ PENALTY: Final = 0.03
 """Ridge penalty; chosen by leaving one training set out."""
 
 _SEED: Final = 20
-_MIN_TEXTS: Final = 12
-"""Texts a word must occur in to be listed with its rarity; others count as rare as can be."""
-
 _TEXTS_PERTURBED: Final = 150
 """Texts of each set from which statements are made."""
 
@@ -88,9 +85,8 @@ def train(folder: Path) -> tuple[Model, dict[str, tuple[float, float]]]:
     if not files:
         raise FileNotFoundError("the folder has no file named *-train.jsonl or *-train.jsonl.gz")
     pairs = {file.name.split("-train.")[0]: read_grounding(file) for file in files}
-    words = WordWeights(rarities(context for rows in pairs.values() for row in rows for context in row.contexts))
-    sets = [_as_rows(name, rows, words) for name, rows in pairs.items()]
-    made = _perturbed(pairs, words)
+    sets = [_as_rows(name, rows) for name, rows in pairs.items()]
+    made = _perturbed(pairs)
     held_out = {left.name: _odds(left, _fit([one for one in sets if one is not left] + [made])) for left in sets}
     slope, offset = _calibrate(sets, held_out)
     chances = {name: [_logistic(slope * one + offset) for one in odds] for name, odds in held_out.items()}
@@ -100,7 +96,6 @@ def train(folder: Path) -> tuple[Model, dict[str, tuple[float, float]]]:
         round(slope * intercept + offset, 4),
         {name: round(slope * weight, 4) for name, weight in zip(FEATURE_NAMES, weights, strict=True)},
         threshold,
-        words,
     )
     report = {
         one.name: (
@@ -112,32 +107,18 @@ def train(folder: Path) -> tuple[Model, dict[str, tuple[float, float]]]:
     return model, report
 
 
-def rarities(texts: Iterable[str]) -> dict[str, float]:
-    """Learn how rare words are, by the logarithm of document counts: 1 in no text, 0 in every text."""
-    distinct = dict.fromkeys(texts)
-    counts: Counter[str] = Counter()
-    for text in distinct:
-        counts.update({word for sentence in sentences_of(text) for word in sentence.words})
-    whole = math.log(len(distinct) + 1)
-    return {
-        word: round(math.log((len(distinct) + 1) / (count + 1)) / whole, 2)
-        for word, count in sorted(counts.items())
-        if count >= _MIN_TEXTS and word.isalpha()
-    }
-
-
-def _row(claim: str, question: str, contexts: Sequence[str], words: WordWeights) -> list[float]:
+def _row(claim: str, question: str, contexts: Sequence[str]) -> list[float]:
     read = read_claim(claim, question)
-    examined = examine(read.units, PreparedContexts.of(contexts), replace(words, asked=read.asked))
+    examined = examine(read.units, PreparedContexts.of(contexts), WordWeights(read.asked))
     return [examined.features[name] for name in FEATURE_NAMES]
 
 
-def _as_rows(name: str, pairs: Sequence[GroundingPair], words: WordWeights) -> TrainingSet:
-    rows = [_row(pair.claim, pair.question, pair.contexts, words) for pair in pairs]
+def _as_rows(name: str, pairs: Sequence[GroundingPair]) -> TrainingSet:
+    rows = [_row(pair.claim, pair.question, pair.contexts) for pair in pairs]
     return TrainingSet(name, rows, [pair.supported for pair in pairs], [""] * len(pairs))
 
 
-def _perturbed(pairs: dict[str, list[GroundingPair]], words: WordWeights) -> TrainingSet:
+def _perturbed(pairs: dict[str, list[GroundingPair]]) -> TrainingSet:
     rng = random.Random(_SEED)  # noqa: S311 (a reproducible choice of sentences, not security)
     rows: list[list[float]] = []
     truths: list[bool] = []
@@ -146,8 +127,8 @@ def _perturbed(pairs: dict[str, list[GroundingPair]], words: WordWeights) -> Tra
         texts = sorted({text for pair in pairs[name] for text in pair.contexts if len(text) <= _LONGEST_PERTURBED})
         rng.shuffle(texts)
         for place, text in enumerate(texts[:_TEXTS_PERTURBED]):
-            for statement in statements(text, texts[-1 - place], rng, words):
-                rows.append(_row(statement.text, "", [text], words))
+            for statement in statements(text, texts[-1 - place], rng):
+                rows.append(_row(statement.text, "", [text]))
                 truths.append(statement.supported)
                 kinds.append(statement.kind)
     return TrainingSet("perturbed", rows, truths, kinds, _PERTURBED_SHARE)

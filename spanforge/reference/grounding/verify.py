@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -11,6 +11,7 @@ from spanforge.reference.grounding.claims import Claim, is_yes_or_no, read_claim
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import examine
 from spanforge.reference.grounding.model import Model, default_model
+from spanforge.reference.grounding.weights import WordWeights
 
 Verdict = Literal["supported", "contradicted", "not_found"]
 GroundingStatus = Literal["grounded", "partially_grounded", "ungrounded", "no_claims"]
@@ -103,7 +104,7 @@ def verify_answer(answer: str, contexts: Sequence[str], question: str = "") -> A
 
 
 def _judge(index: int, claim: Claim, contexts: PreparedContexts, model: Model) -> ClaimVerdict:
-    examined = examine(claim.units, contexts, replace(model.words, asked=claim.asked))
+    examined = examine(claim.units, contexts, WordWeights(claim.asked))
     probability = model.probability(examined.features)
     verdict: Verdict = "not_found"
     if examined.evidence is not None and probability >= model.threshold:
