@@ -201,5 +201,5 @@ def test_memory_of_ingestion_is_flat_in_corpus_size(tmp_path: Path) -> None:
         environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", "SPANFORGE_SANDBOX": "1"}
         peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout))
     print(f"peak memory {peaks[0] // 1024} MiB, of eight times the corpus {peaks[1] // 1024} MiB")  # noqa: T201 - the figure is what the measurement is for
-    # Not 1: joining the store's files takes buffers that fill up at some 60,000 passages.
+    # Not 1: joining the store's files takes buffers that grow until some 60,000 passages.
     assert peaks[1] <= 1.25 * peaks[0]
