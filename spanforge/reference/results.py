@@ -8,7 +8,7 @@ from spanforge.reference.assembly import REFUSAL
 from spanforge.reference.checks import ESCALATE_BELOW, GROUNDED_AT
 from spanforge.reference.confidence import confidence
 from spanforge.reference.failures import ContextIgnored, NotGrounded
-from spanforge.reference.grounding import split_claims
+from spanforge.reference.grounding.verify import claims_of
 from spanforge.reference.models import CheckedClaim, RagResult, RagStatus
 
 if TYPE_CHECKING:
@@ -55,12 +55,13 @@ def answered(
     documents: Sequence[RetrievedDocument],
     verdict: AnswerGrounding | None,
     *,
+    question: str = "",
     gaps: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> RagResult:
     """Return the result of an answer, with a warning where it is not grounded or cites nothing."""
     score = score_of(verdict)
-    claims = _checked(output.answer, documents, verdict)
+    claims = _checked(output.answer, question, documents, verdict)
     status = status_of(score)
     noted = [*warnings, *output.warnings]
     if status is RagStatus.NOT_GROUNDED:
@@ -92,11 +93,11 @@ def score_of(verdict: AnswerGrounding | None) -> float | None:
 
 
 def _checked(
-    answer: str, documents: Sequence[RetrievedDocument], verdict: AnswerGrounding | None
+    answer: str, question: str, documents: Sequence[RetrievedDocument], verdict: AnswerGrounding | None
 ) -> list[CheckedClaim]:
     if verdict is None:
         return []
-    texts = split_claims(answer)
+    texts = claims_of(answer, question)
     return [
         CheckedClaim(
             claim=texts[one.claim_index],

@@ -147,7 +147,8 @@ class Run:
             return refusal(None, gaps=gaps, warnings=self.warnings, documents=documents)
         if self.ask.strict and (score_of(verdict) or 0.0) < checks.GROUNDED_AT:
             return refusal(NotGrounded(), gaps=gaps, warnings=self.warnings, documents=documents)
-        return answered(output, documents, verdict, gaps=gaps, warnings=self.warnings)
+        question = self.ask.query.original_query
+        return answered(output, documents, verdict, question=question, gaps=gaps, warnings=self.warnings)
 
     @contextmanager
     def timed(self, stage: str) -> Generator[None]:

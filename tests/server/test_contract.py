@@ -106,7 +106,7 @@ def test_nothing_found_is_a_warning(filled) -> None:
 
 def test_strict_mode_refuses_with_the_contracts_code(filled) -> None:
     api, headers = filled
-    answer = api.query(headers, "What is the capital of France famous for in chess?", strictMode=True)
+    answer = api.query(headers, "Which opening did the chess master of France prefer?", strictMode=True)
     assert answer.status_code == 422
     assert answer.json()["code"] in {"INSUFFICIENT_CONTEXT", "NOT_GROUNDED"}
 

@@ -54,7 +54,7 @@ def test_strict_answers_come_only_when_they_are_verified(api: Api) -> None:
     headers = _furnish(api)
     events = _events(api.query(headers, stream=True, strictMode=True).text)
     assert [name for name, _ in events] == ["citations", "result"]
-    refused = api.query(headers, "What is the capital of France famous for in chess?", stream=True, strictMode=True)
+    refused = api.query(headers, "Which opening did the chess master of France prefer?", stream=True, strictMode=True)
     assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
 
 

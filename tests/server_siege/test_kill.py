@@ -52,6 +52,7 @@ def _assert_whole(home: Path, source: str) -> None:
         assert index.count(Selection("north")) == sum(record.chunks for record in records)
 
 
+@pytest.mark.slow
 def test_one_kill(tmp_path: Path) -> None:
     _killed(tmp_path / "home", 0.3)
 

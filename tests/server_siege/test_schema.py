@@ -31,6 +31,7 @@ def _run(tmp_path: Path, *options: str) -> None:
         assert "Tested: 11" in done.stdout, done.stdout[-2_000:]
 
 
+@pytest.mark.slow
 def test_a_short_run(tmp_path: Path) -> None:
     _run(tmp_path, "--phases", "examples,fuzzing,stateful", "--max-examples", "4", "--no-shrink")
 

@@ -278,6 +278,7 @@ def test_a_fork_before_the_first_write(tmp_path: Path) -> None:
 
 
 @needs_fork
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forks_while_another_thread_writes_do_not_hang_the_child(tmp_path: Path) -> None:
     path, done = tmp_path / "events.db", threading.Event()

@@ -32,6 +32,7 @@ class ClaimVerdict:
         context_index: Index of the context that decides the claim; None if nothing was found.
         evidence: Half-open character span of the deciding sentence in that context; None if nothing was found.
         features: Value of each named feature, each in [0, 1].
+        judge: Who decided: ``words``, this grounder, or the name of a second judge.
     """
 
     claim_index: int
@@ -40,6 +41,7 @@ class ClaimVerdict:
     context_index: int | None
     evidence: tuple[int, int] | None
     features: Mapping[str, float]
+    judge: str = "words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,17 @@ def verify_answer(answer: str, contexts: Sequence[str], question: str = "") -> A
     Returns:
         The share of supported claims and the single verdicts.
     """
-    claims = [answer] if question and is_yes_or_no(answer) else split_claims(answer)
-    verdicts = ground_claims(claims, contexts, question if len(claims) == 1 else "")
+    claims = claims_of(answer, question)
+    return summed_up(ground_claims(claims, contexts, question if len(claims) == 1 else ""))
+
+
+def claims_of(answer: str, question: str) -> list[str]:
+    """Return the claims that an answer to a question is judged by."""
+    return [answer] if question and is_yes_or_no(answer) else split_claims(answer)
+
+
+def summed_up(verdicts: Sequence[ClaimVerdict]) -> AnswerGrounding:
+    """Return the judgement on an answer from those on its claims."""
     if not verdicts:
         return AnswerGrounding(None, 0, 0, (), "no_claims")
     supported = sum(verdict.verdict == "supported" for verdict in verdicts)
