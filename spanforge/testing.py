@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,11 @@ class CapturedEvents:
 
     def __init__(self, sink: MemorySink) -> None:
         self._sink = sink
+
+    def __repr__(self) -> str:
+        # Without waiting for what is on its way: a debugger that shows this must not change what happens.
+        arrived = Counter(event.event_type for event in self._sink.events)
+        return f"<CapturedEvents: {dict(sorted(arrived.items()))}>"
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.all)

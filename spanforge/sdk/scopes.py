@@ -119,6 +119,10 @@ class SessionScope(_Block):
         self._end = end
         self._frames: list[Frame[str | None]] = []
 
+    def __repr__(self) -> str:
+        state = "open" if self._frames else "ended" if self.session_id else "not entered"
+        return f"<SessionScope {self.session_id!r}: {state}>" if self.session_id else f"<SessionScope: {state}>"
+
     def _enter(self) -> None:
         self.session_id = self._begin()
         self._frames.append(current_session.enter(self.session_id))

@@ -29,6 +29,18 @@ def test_the_fixture_gives_the_events_of_a_test_in_strict_mode(spanforge_events:
         sf_rag.trace_query("q", top_k=0)
 
 
+def test_what_a_debugger_shows_is_ids_and_counts(spanforge_events: CapturedEvents) -> None:
+    scope = sf_rag.session("canary of a question", session_id="run-1")
+    assert repr(scope) == "<SessionScope: not entered>"
+    with scope as entered:
+        assert repr(entered) == "<SessionScope 'run-1': open>"
+        sf_rag.trace_generation("run-1", "canary of a model")
+    assert repr(scope) == "<SessionScope 'run-1': ended>"
+    assert repr(spanforge_events) == (
+        "<CapturedEvents: {'llm.rag.generated': 1, 'llm.rag.query': 1, 'llm.rag.session': 1}>"
+    )
+
+
 def test_after_a_capture_everything_is_as_it_was() -> None:
     before = MemorySink()
     with capture(sinks=before, org_id="acme"):
