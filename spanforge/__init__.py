@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spanforge._absent import explain_imports, sentence
 from spanforge._version import __version__
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _HOMES = {
     "sf_feedback": "spanforge.sdk",
     "sf_rag": "spanforge.sdk",
 }
+
+explain_imports()
 
 
 def flush(timeout: float = 5.0) -> int:
@@ -48,7 +51,5 @@ def get_status() -> Any:
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(
-            f"spanforge has no {name!r}. spanforge 2 traces RAG; what else 1.x had is listed in docs/how-to/migrate"
-        )
+        raise AttributeError(sentence(f"spanforge.{name}"))
     return getattr(import_module(home), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spanforge._absent import sentence
 from spanforge.config import SecretStr, ServerSettings, Settings, SFClientConfig
 from spanforge.sdk._base import SFServiceClient
 from spanforge.sdk.feedback import FeedbackStatusInfo, SFFeedbackClient
@@ -46,17 +47,5 @@ def configure(config: SFClientConfig | None = None, **settings: Any) -> None:
     sf_rag.configure(**{**(config.as_overrides() if config else {}), **settings})
 
 
-_GONE = frozenset(
-    {
-        "sf_alert", "sf_audit", "sf_cec", "sf_enterprise", "sf_explain", "sf_gate", "sf_identity", "sf_lineage",
-        "sf_observe", "sf_operator", "sf_pii", "sf_pipelines", "sf_policy", "sf_rbac", "sf_registry", "sf_scope",
-        "sf_secrets", "sf_security", "sf_trust", "sf_validate",
-    }
-)  # fmt: skip
-
-
 def __getattr__(name: str) -> Any:
-    if name in _GONE:
-        # ImportError, because `from … import` replaces the words of an AttributeError by its own.
-        raise ImportError(f"{name} was part of spanforge 1.x and is not part of spanforge 2: see docs/how-to/migrate")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(sentence(f"spanforge.sdk.{name}"))

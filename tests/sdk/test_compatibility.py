@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import inspect
 
 import pytest
@@ -50,10 +52,27 @@ def test_the_calls_of_a_run_by_position(client: SFRAGClient) -> None:
     assert isinstance(client, SFServiceClient)
 
 
-@pytest.mark.parametrize("name", ["sf_pii", "sf_observe", "sf_audit"])
-def test_what_is_gone_says_so_in_one_sentence(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"^{name} was part of spanforge 1.x and is not part of spanforge 2"):
-        exec(f"from spanforge.sdk import {name}")  # noqa: S102  the words of a real import statement are what is tried
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from spanforge.sdk import sf_audit",
+        "import spanforge.sdk.audit",
+        "from spanforge.sdk.audit import SFAuditClient",
+        "import spanforge.export.otlp",
+        "from spanforge import Tracer",
+        "from spanforge.namespaces import consent",
+        "from spanforge.integrations.openai import patch",
+    ],
+)
+def test_what_is_gone_says_so_in_one_sentence_that_helps_without_the_docs(statement: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^spanforge\.[\w.]+ is not part of spanforge 2: .*'spanforge<2'$"):
+        exec(statement)  # noqa: S102  the words of a real import statement are what is tried
+
+
+def test_what_others_lack_is_said_in_pythons_words() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'spanforge\.reference\.nothing'$"):
+        importlib.import_module("spanforge.reference.nothing")
+    assert importlib.util.find_spec("spanforge_something_else") is None
 
 
 def test_a_name_that_never_was_is_an_attribute_error() -> None:
