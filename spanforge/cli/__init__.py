@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
-from importlib import import_module
-from typing import Final
 
 from spanforge._version import __version__
 from spanforge.exceptions import MissingExtraError, SpanforgeError
 
 __all__ = ["main"]
-
-_VERBS: Final = (
-    "demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval", "ui", "serve", "keys",
-)  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,11 +20,11 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 where a check found something wrong, 2 for a wrong call.
     """
-    if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+    if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:  # which needs no extra
         sys.stdout.write(f"spanforge {__version__}\n")
         return 0
     try:
-        import typer  # noqa: PLC0415  absent without the extra
+        from spanforge.cli._app import build  # noqa: PLC0415  needs the extra
     except ImportError:
         sys.stderr.write(f"spanforge: {MissingExtraError('the command line', 'cli')}\n")
         return 2
@@ -38,18 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A pipe that knows few characters gets escapes for the others, not a traceback.
             stream.reconfigure(errors="backslashreplace")
-    app = typer.Typer(
-        name="spanforge",
-        help="Trace Retrieval-Augmented Generation: everything arrives or is counted, and no text leaks.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    for verb in _VERBS:
-        import_module(f"spanforge.cli.{verb}").register(app)
     try:
-        app(args=arguments)
+        build()(args=arguments)
     except SpanforgeError as error:
         sys.stderr.write(f"spanforge: {error}\n")
         return 2

@@ -8,14 +8,18 @@ from typing import Annotated, Final
 import typer
 
 from spanforge.cli._output import CliError
+from spanforge.cli._params import path
 from spanforge.reference import Pipeline, RagFailure, User
 
 DEFAULT_HOME: Final = Path("spanforge-index")
 """Beside the documents, not in a hidden place: whoever finds the folder can see what it is and delete it."""
 
-HomeOption = Annotated[Path, typer.Option("--home", help="Folder of the index.")]
+HomeOption = Annotated[Path, typer.Option("--home", metavar="DIR", parser=path("--home"), help="Folder of the index.")]
 UserOption = Annotated[
-    str, typer.Option("--as", help="Who asks: USER, or USER@ORG, with +role:NAME and +team:NAME behind it.")
+    str,
+    typer.Option(
+        "--as", metavar="USER", help="Who you are: USER, or USER@ORG, with +role:NAME and +team:NAME behind it."
+    ),
 ]
 
 

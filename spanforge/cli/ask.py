@@ -9,6 +9,8 @@ import typer
 
 from spanforge.cli._home import DEFAULT_HOME, HomeOption, UserOption, open_pipeline, parse_user
 from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
+from spanforge.cli._params import JsonOption, filled
+from spanforge.exceptions import ConfigError
 from spanforge.reference import RagFailure, RagResult
 from spanforge.sdk import sf_rag
 
@@ -24,18 +26,31 @@ def register(app: typer.Typer) -> None:
 
 
 def _ask(  # noqa: PLR0917  typer makes the options from the signature
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", parser=filled("QUESTION"), help="What you want to know.")
+    ],
     home: HomeOption = DEFAULT_HOME,
-    source: Annotated[list[str] | None, typer.Option(help="Narrow to a data source; may be repeated.")] = None,
-    top_k: Annotated[int, typer.Option(help="Passages to retrieve.")] = 10,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", parser=filled("--source"), help="Narrow to a data source; may be repeated."),
+    ] = None,
+    top_k: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to retrieve.")] = 10,
     user: UserOption = "local",
-    trace: Annotated[str | None, typer.Option(help="Where events go; events.jsonl in --home if left out.")] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SINK",
+            parser=filled("--trace"),
+            show_default="jsonl:events.jsonl in --home",
+            help="Where the events go, such as sqlite:events.db.",
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse rather than answer beyond the documents.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it is written.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     pipeline = open_pipeline(home)
-    sf_rag.configure(sinks=[trace or f"jsonl:{home / 'events.jsonl'}"])
+    _send_to(trace or f"jsonl:{home / 'events.jsonl'}")
     problem = ""
     result: RagResult | None = None
     try:
@@ -52,6 +67,16 @@ def _ask(  # noqa: PLR0917  typer makes the options from the signature
         print_json(result.model_dump(mode="json"))
     else:
         _print(result, answer=not stream or strict)
+
+
+def _send_to(sink: str) -> None:
+    problem = ""
+    try:
+        sf_rag.configure(sinks=[sink])
+    except ConfigError as error:
+        problem = str(error)
+    if problem:
+        raise CliError(f"--trace: {problem}")
 
 
 def _shown(pieces: Iterator[str | RagResult], *, show: bool) -> RagResult | None:

@@ -11,6 +11,7 @@ import typer
 
 from spanforge.analysis import StoredSession, stored_sessions
 from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
+from spanforge.cli._params import JsonOption, filled, path
 from spanforge.cli._timeline import print_timeline
 from spanforge.reader import read_events
 from spanforge.reference import Pipeline, RagFailure, RagResult
@@ -30,10 +31,17 @@ def register(app: typer.Typer) -> None:
 
 
 def _demo(
-    docs: Annotated[Path | None, typer.Option(help="A file or folder of your own to ask.")] = None,
-    ask: Annotated[list[str] | None, typer.Option(help="A question; may be given more than once.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder the events are written to.")] = Path("spanforge-demo"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    docs: Annotated[
+        Path | None, typer.Option(metavar="PATH", parser=path("--docs"), help="A file or folder of your own to ask.")
+    ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUESTION", parser=filled("--ask"), help="A question; may be given more than once."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=path("--out"), help="Folder the events are written to.")
+    ] = Path("spanforge-demo"),
+    as_json: JsonOption = False,
 ) -> None:
     if docs is not None and not docs.exists():
         raise CliError("--docs: there is no such file or folder")
@@ -62,7 +70,7 @@ def _run(docs: Path | None, questions: Sequence[str], files: dict[str, Path], *,
                 "chunks": job.chunks,
                 "answers": [_as_data(question, result, sessions) for question, result in results],
                 "ledger": {name: ledger.to_dict() for name, ledger in sf_rag.get_status().sinks.items()},
-                "files": {name: str(path) for name, path in files.items()},
+                "files": {name: str(file) for name, file in files.items()},
             }
         )
         return
@@ -71,8 +79,8 @@ def _run(docs: Path | None, questions: Sequence[str], files: dict[str, Path], *,
         _print_answer(question, result, sessions)
     _print_ledger(left)
     console.print("\n[bold]where the events are[/]")
-    for name, path in files.items():
-        console.print(f"  {name}: {visible(path)}")
+    for name, file in files.items():
+        console.print(f"  {name}: {visible(file)}")
     console.print(f"  next: spanforge sessions --from {visible(files['events'])}")
 
 

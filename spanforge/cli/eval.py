@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanforge.cli._output import CliError, console, print_json, score, table
+from spanforge.cli._params import JsonOption, filled, path
 from spanforge.reference import DataSource, Document, Pipeline
 from spanforge.reference.evaluation import (
     DatasetError,
@@ -41,9 +42,16 @@ def register(app: typer.Typer) -> None:
 
 
 def _retrieval(
-    folders: Annotated[list[Path], typer.Argument(help="Folders with corpus.jsonl, queries.jsonl and qrels.tsv.")],
-    embedder: Annotated[str, typer.Option(help="Embedder to measure.")] = "wordllama",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR", parser=path("DIR"), help="Folders with corpus.jsonl, queries.jsonl and qrels.tsv."
+        ),
+    ],
+    embedder: Annotated[
+        str, typer.Option(metavar="NAME", parser=filled("--embedder"), help="wordllama, or onnx:DIR.")
+    ] = "wordllama",
+    as_json: JsonOption = False,
 ) -> None:
     measured = [_measure(_read(folder), embedder) for folder in folders]
     if as_json:
@@ -128,8 +136,11 @@ def _print_retrieval(reports: dict[str, RetrievalReport]) -> None:
 
 
 def _grounding(
-    files: Annotated[list[Path], typer.Argument(help="Files of {claim, contexts, supported}, one a line.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", parser=path("FILE"), help="Files of {claim, contexts, supported}, one a line."),
+    ],
+    as_json: JsonOption = False,
 ) -> None:
     problem = ""
     report: GroundingReport | None = None

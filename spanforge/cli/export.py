@@ -12,16 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from spanforge.cli._output import CliError, console, print_json
-from spanforge.cli._source import FROM_HELP, session_from, sessions_from
+from spanforge.cli._params import FromOption, SessionArgument, SessionsArgument, filled, path, place
+from spanforge.cli._source import session_from, sessions_from
 from spanforge.conventions.ocsf import datastore_events, retrieval_events
 from spanforge.conventions.session import Session
 from spanforge.conventions.transparency import transparency
-from spanforge.exceptions import MissingExtraError, SinkWriteError
+from spanforge.exceptions import ConfigError, MissingExtraError, SinkWriteError
 from spanforge.sinks.base import Receipt
-
-_Source = Annotated[str | None, typer.Option("--from", help=FROM_HELP)]
-_One = Annotated[str, typer.Argument(metavar="SESSION", help="Its id, or enough of it to tell it apart.")]
-_Some = Annotated[list[str] | None, typer.Argument(metavar="SESSION...", help="Ids of sessions; all without any.")]
 
 _BATCH = 500
 """Events sent in one request."""
@@ -43,8 +40,8 @@ def _sessions(source: str | None, wanted: list[str] | None) -> Iterator[Session]
 
 
 def _ocsf(
-    sessions: _Some = None,
-    source: _Source = None,
+    sessions: SessionsArgument = None,
+    source: FromOption = None,
     aitf: Annotated[bool, typer.Option("--aitf", help="Class 7004, as AITF numbers it, in place of 6005.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Validate against OCSF 1.8.0; exit code 1 if wrong.")] = False,
 ) -> None:
@@ -77,22 +74,29 @@ def _validator() -> Callable[[dict[str, Any]], Iterator[str]]:
     return lambda event: (f"{error.json_path}: {error.validator}" for error in validator.iter_errors(event))
 
 
-def _transparency(session_id: _One, source: _Source = None) -> None:
+def _transparency(session_id: SessionArgument, source: FromOption = None) -> None:
     print_json(transparency(Session(session_from(source, session_id).events)))
 
 
 def _tez(
-    session_id: _One,
-    out: Annotated[str, typer.Argument(metavar="OUT.tez", help="A ZIP file, or a folder; added to if it is there.")],
+    session_id: SessionArgument,
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT.tez", parser=place("OUT.tez"), help="A ZIP file, or a folder; added to if it is there."
+        ),
+    ],
     context: Annotated[
         Path | None,
-        typer.Option("--context", file_okay=False, exists=True, help="Folder with the sources' files."),
+        typer.Option("--context", metavar="DIR", parser=path("--context"), help="Folder with the sources' files."),
     ] = None,
-    creator: Annotated[str, typer.Option("--creator", help="Who made the bundle.")] = "spanforge",
-    source: _Source = None,
+    creator: Annotated[str, typer.Option("--creator", metavar="NAME", help="Who made the bundle.")] = "spanforge",
+    source: FromOption = None,
 ) -> None:
     from spanforge.sinks.tez_bundle import write_bundle  # noqa: PLC0415  loads zipfile only when used
 
+    if context is not None and not context.is_dir():
+        raise CliError("--context: there is no such folder; give the one that holds the sources' files")
     session = Session(session_from(source, session_id).events)
     target = Path(out)
     if out.endswith("/"):
@@ -102,16 +106,37 @@ def _tez(
 
 
 def _otlp(
-    sessions: _Some = None,
-    endpoint: Annotated[str | None, typer.Option("--endpoint", help="Base URL; the environment's without it.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", help="http/protobuf or grpc.")] = None,
-    header: Annotated[list[str] | None, typer.Option("--header", help="NAME=VALUE, repeatable.")] = None,
-    source: _Source = None,
+    sessions: SessionsArgument = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint",
+            metavar="URL",
+            parser=filled("--endpoint"),
+            show_default="as OTEL_EXPORTER_OTLP_ENDPOINT says",
+            help="Base URL of the receiver.",
+        ),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", metavar="PROTOCOL", help="http/protobuf or grpc.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header to send; may be repeated.")
+    ] = None,
+    source: FromOption = None,
 ) -> None:
     from spanforge.sinks.otlp import OtlpSink  # noqa: PLC0415  needs an extra
 
     headers = None if header is None else dict(_pair(one) for one in header)
-    sink = OtlpSink(endpoint, protocol=protocol, headers=headers)
+    problem = ""
+    sink: OtlpSink | None = None
+    try:
+        sink = OtlpSink(endpoint, protocol=protocol, headers=headers)
+    except ConfigError as error:
+        problem = str(error)
+    if sink is None:
+        given = {"endpoint": endpoint, "protocol": protocol}.get(problem.partition(":")[0])
+        raise CliError(f"--{problem}" if given is not None else problem)
     events = [stage.event for session in _sessions(source, sessions) for stage in session.stages]
     delivered = failed = 0
     try:

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from spanforge.cli._home import DEFAULT_HOME, HomeOption, UserOption, open_pipeline, parse_user
 from spanforge.cli._output import CliError, console, print_json, table, visible
+from spanforge.cli._params import JsonOption, filled, path
 from spanforge.reference import RagFailure
 from spanforge.reference.models import JobStatus
 from spanforge.reference.pipeline import DEFAULT_SOURCE
@@ -24,21 +25,23 @@ _NAMED = 5
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("ingest", help="Read files and folders into the index; unchanged files cost nothing.")(_ingest)
+    app.command("ingest", help="Read files and folders into the index. Unchanged files cost nothing.")(_ingest)
 
 
 def _ingest(  # noqa: PLR0917  typer makes the options from the signature
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
-    source: Annotated[str, typer.Option(help="Data source they belong to.")] = DEFAULT_SOURCE,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", parser=path("PATH"), help="Files and folders.")],
+    source: Annotated[
+        str, typer.Option(metavar="NAME", parser=filled("--source"), help="Data source they belong to.")
+    ] = DEFAULT_SOURCE,
     home: HomeOption = DEFAULT_HOME,
-    chunk_size: Annotated[int, typer.Option(help="Greatest length of a passage in tokens.")] = 512,
-    chunk_overlap: Annotated[int, typer.Option(help="Tokens that neighbouring passages may share.")] = 50,
+    chunk_size: Annotated[int, typer.Option(metavar="N", help="Greatest length of a passage in tokens.")] = 512,
+    chunk_overlap: Annotated[int, typer.Option(metavar="N", help="Tokens that neighbouring passages may share.")] = 50,
     user: UserOption = "local",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    missing = [path for path in paths if not path.exists()]
+    missing = [one for one in paths if not one.exists()]
     if missing:
-        raise CliError(f"PATHS: no such file or folder: {', '.join(visible(path) for path in missing[:_NAMED])}")
+        raise CliError(f"PATH: no such file or folder: {', '.join(visible(one) for one in missing[:_NAMED])}")
     pipeline = open_pipeline(home, create=True)
     who = parse_user(user)
     resumed = pipeline.jobs.resume(who)

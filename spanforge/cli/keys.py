@@ -8,13 +8,22 @@ from typing import Annotated
 import typer
 
 from spanforge.cli._output import CliError, console, print_json, table
+from spanforge.cli._params import JsonOption, path
+from spanforge.cli._settings import server_default, server_settings
 from spanforge.reference import User
-from spanforge.sdk import ServerSettings
 from spanforge.server.keys import KEYS_FILE, KeyInfo, KeyStore
 from spanforge.server.permissions import ROLES
 
-HomeOption = Annotated[Path | None, typer.Option("--home", help="Folder of the server; as configured without it.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        parser=path("--home"),
+        show_default=server_default("home"),
+        help="Folder of the server.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,10 +36,19 @@ def register(app: typer.Typer) -> None:
 
 
 def _add(  # noqa: PLR0917  typer makes the options from the signature
-    org: Annotated[str, typer.Option(help="Organisation the key is for.")],
-    user: Annotated[str, typer.Option(help="User the key is for.")],
-    role: Annotated[list[str] | None, typer.Option(help=f"A role ({', '.join(ROLES)}), or one of your own.")] = None,
-    team: Annotated[list[str] | None, typer.Option(help="A team the user is in.")] = None,
+    org: Annotated[str, typer.Option(metavar="ORG", help="Organisation the key is for.")],
+    user: Annotated[str, typer.Option(metavar="USER", help="User the key is for.")],
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE",
+            show_default="reader",
+            help=f"A role ({', '.join(ROLES)}), or one of your own; may be repeated.",
+        ),
+    ] = None,
+    team: Annotated[
+        list[str] | None, typer.Option(metavar="TEAM", help="A team the user is in; may be repeated.")
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,7 +91,7 @@ def _revoke(
 
 
 def _store(home: Path | None, *, create: bool) -> KeyStore:
-    folder = home or ServerSettings.load().home
+    folder = home or server_settings({}).home
     if not create and not (folder / KEYS_FILE).is_file():
         raise CliError("--home: there are no keys in this folder; make one with `spanforge keys add`")
     return KeyStore(folder / KEYS_FILE)

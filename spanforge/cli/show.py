@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from spanforge.cli._output import print_json
-from spanforge.cli._source import FROM_HELP, session_from
+from spanforge.cli._params import FromOption, JsonOption, SessionArgument
+from spanforge.cli._source import session_from
 from spanforge.cli._timeline import print_timeline
 
 
@@ -17,9 +16,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _show(
-    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="Its id, or enough of it to tell it apart.")],
-    source: Annotated[str | None, typer.Option("--from", help=FROM_HELP)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    session_id: SessionArgument,
+    source: FromOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     session = session_from(source, session_id)
     if as_json:

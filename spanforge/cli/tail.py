@@ -9,7 +9,8 @@ import typer
 
 from spanforge.analysis import is_sound
 from spanforge.cli._output import console, milliseconds, visible
-from spanforge.cli._source import FROM_HELP, events_from, path_from
+from spanforge.cli._params import FromOption
+from spanforge.cli._source import events_from, live_path
 from spanforge.cli._timeline import describe, latency
 from spanforge.namespaces.event import Event
 from spanforge.reader import follow
@@ -21,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _tail(
-    source: Annotated[str | None, typer.Option("--from", help=FROM_HELP)] = None,
+    source: FromOption = None,
     once: Annotated[bool, typer.Option("--once", help="Print what is there and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
@@ -29,7 +30,7 @@ def _tail(
         for event in events_from(source):
             _print(event, as_json=as_json)
         return
-    for event in follow(path_from(source), from_start=True):
+    for event in follow(live_path(source), from_start=True):
         _print(event, as_json=as_json)
 
 

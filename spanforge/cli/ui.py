@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spanforge.cli._output import CliError, console, visible
-from spanforge.cli._source import path_from
+from spanforge.cli._params import FromOption, place
+from spanforge.cli._source import check_readable, path_from
 from spanforge.exceptions import MissingExtraError
 
 _HOST = "127.0.0.1"
@@ -22,12 +24,19 @@ def register(app: typer.Typer) -> None:
 
 def _ui(
     path: Annotated[
-        str | None,
-        typer.Argument(help="File, folder, glob or store of events; the first sink of SPANFORGE_SINKS without it."),
+        str | None, typer.Argument(metavar="PATH", parser=place("PATH"), show_default=False, help="The same as --from.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 for any that is free.", min=0, max=65535)] = 8765,
+    source: FromOption = None,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="Port on 127.0.0.1; 0 for any that is free.", min=0, max=65535)
+    ] = 8765,
 ) -> None:
-    store = path_from(path)
+    if path is not None and source is not None:
+        raise CliError("--from: says what PATH says; give one of the two")
+    given = path if source is None else source
+    store = path_from(given)
+    if Path(store).is_file():
+        check_readable(given)
     try:
         import uvicorn  # noqa: PLC0415  an extra
     except ImportError:

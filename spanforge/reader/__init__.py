@@ -25,6 +25,7 @@ class EventReader(Iterator[Event]):
     """Iterates over stored events once, and counts what it skips.
 
     Attributes:
+        files: What is read, in order; a folder or a pattern may have led to none.
         read: Events given so far.
         damaged: What was skipped, by reason: lines that are no event under what is wrong with them, `torn` for a
             last line without an end, `too_long`; files once under `truncated`, `corrupt` or `not_a_store`.
@@ -32,6 +33,7 @@ class EventReader(Iterator[Event]):
     """
 
     def __init__(self, files: list[Path], *, max_line_bytes: int, unique: bool, unique_ids: int) -> None:
+        self.files = tuple(files)
         self.read = 0
         self.damaged: Counter[str] = Counter()
         self.repeated = 0
