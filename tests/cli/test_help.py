@@ -1,0 +1,72 @@
+"""The help: words for values, one name for one thing, and what holds where nothing is said."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from spanforge.cli import main
+
+VERBS = (
+    "demo", "sessions", "show", "tail", "verify", "export ocsf", "export transparency", "export tez", "export otlp",
+    "doctor", "ingest", "ask", "eval retrieval", "eval grounding", "ui", "serve", "keys add", "keys list",
+    "keys revoke",
+)  # fmt: skip
+_METAVARS = {"--from": "PATH", "--home": "DIR", "--source": "NAME", "--port": "PORT"}
+_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+
+
+def help_of(verb: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*verb.split(), "--help"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_values_have_words_and_not_types(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(verb, capsys)
+    assert not re.search(r"<(list|str|path|int|Path|dir|func|function|read)\b", text, re.IGNORECASE), text
+    assert not re.search(r"\b(STR|TEXT|INTEGER|FUNC|READ)\b", text), text
+    for option, metavar in _METAVARS.items():
+        line = re.search(rf"^ *{option} (.*)$", text, re.MULTILINE)
+        assert line is None or line[1].lstrip("<").startswith(metavar), text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_reference_names_every_option(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = _PAGE.read_text(encoding="utf-8")
+    rows = [row for row in page.splitlines() if row.startswith("| ") and re.search(rf"`spanforge {verb}\b", row)]
+    assert rows, verb
+    shown = set(re.findall(r"^ *(--[a-z-]+)", help_of(verb, capsys), re.MULTILINE)) - {"--help", "--json"}
+    # What several verbs take is told below the table.
+    assert shown <= set(re.findall(r"--[a-z-]+", " ".join(rows) + page.rpartition(" |\n")[2])), verb
+
+
+def test_the_list_of_verbs_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = help_of("", capsys)
+    assert "..." not in listed.partition("Commands")[2]
+    assert all(re.search(rf"^ +{verb.split()[0]} ", listed, re.MULTILINE) for verb in VERBS)
+    assert "--version" in listed
+
+
+@pytest.mark.parametrize(
+    ("verb", "defaults"), [("serve", ("127.0.0.1", "8000", "spanforge-server")), ("ui", ("8765",))]
+)
+def test_a_server_says_where_it_will_stand(
+    verb: str, defaults: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = help_of(verb, capsys)
+    assert all(default in text for default in defaults)
+
+
+def test_the_version_is_told_behind_or_before_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split("--version")) == 0
+    assert re.fullmatch(r"spanforge \d+\.\d+\.\d+\n", capsys.readouterr().out)
