@@ -18,12 +18,13 @@ def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
     summary = session.summary
     console.print(
         f"[bold]session[/] {visible(session.session_id)}  {summary.status}"
-        f"  {milliseconds(summary.duration_ms or summary.total_latency_ms)}"
+        + (f"  duration {milliseconds(summary.duration_ms)}" if session.ended else ", open")
+        + f"  latency {milliseconds(summary.total_latency_ms)}"
         f"  grounding {score(summary.avg_grounding_score)}"
     )
     table(
         "",
-        ["time", "stage", "#latency", "what"],
+        ["reported", "stage", "#latency", "what"],
         [
             (
                 event.timestamp[11:23],
@@ -39,8 +40,8 @@ def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
 
 
 def latency(event: Event) -> float | None:
-    """Return how long a stage took, in milliseconds."""
-    return event.payload.get("duration_ms" if event.event_type == _SUMMARY else "latency_ms")
+    """Return how long a stage took, in milliseconds; for a summary, its stages together."""
+    return event.payload.get("total_latency_ms" if event.event_type == _SUMMARY else "latency_ms")
 
 
 def describe(event: Event) -> str:
@@ -56,7 +57,7 @@ def describe(event: Event) -> str:
         "llm.rag.evaluated": lambda: f"groundedness {score(payload.get('groundedness'))}",
         "llm.rag.escalated": lambda: f"{payload.get('rule')}, level {payload.get('level')}",
         "llm.feedback.submitted": lambda: str(payload.get("rating")),
-        _SUMMARY: lambda: f"{payload.get('status')}, {payload.get('end_reason')}",
+        _SUMMARY: lambda: _ended(payload),
     }
     said = words.get(event.event_type, lambda: "")()
     status = payload.get("status", "ok")
@@ -68,6 +69,12 @@ def describe(event: Event) -> str:
 def _generated(payload: Any) -> str:
     tokens = f"{payload.get('prompt_tokens')} + {payload.get('output_tokens')} tokens"
     return f"{payload.get('model')}, {tokens}, grounding {score(payload.get('grounding_score'))}"
+
+
+def _ended(payload: Any) -> str:
+    duration = payload.get("duration_ms")
+    took = "" if duration is None else f", duration {milliseconds(duration)}"
+    return f"{payload.get('status')}, {payload.get('end_reason')}{took}"
 
 
 def _chunk_rows(session: StoredSession) -> list[tuple[str, str, str, str]]:

@@ -7,7 +7,8 @@ from typing import Annotated, Final
 import typer
 
 from spanforge.cli._output import CliError, milliseconds, print_json, score, table
-from spanforge.cli._source import FROM_HELP, sessions_from
+from spanforge.cli._params import FromOption, JsonOption
+from spanforge.cli._source import sessions_from
 
 _STATUSES: Final = ("ok", "partial", "error")
 
@@ -18,10 +19,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _sessions(
-    source: Annotated[str | None, typer.Option("--from", help=FROM_HELP)] = None,
-    limit: Annotated[int, typer.Option(help="How many of the latest to show; 0 for all.", min=0)] = 50,
-    status: Annotated[str | None, typer.Option(help="Only those that are ok, partial or error.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: FromOption = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many of the latest to show; 0 for all.", min=0)] = 50,
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Only those that are ok, partial or error.")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     if status not in {None, *_STATUSES}:
         raise CliError(f"--status: use one of {', '.join(_STATUSES)}")
@@ -43,6 +46,7 @@ def _sessions(
             "#used",
             "#tokens",
             "#grounding",
+            "#duration",
             "#latency",
         ],
         [
@@ -56,6 +60,7 @@ def _sessions(
                 session.summary.total_chunks_used,
                 session.summary.total_input_tokens + session.summary.total_output_tokens,
                 score(session.summary.avg_grounding_score),
+                milliseconds(session.summary.duration_ms),
                 milliseconds(session.summary.total_latency_ms),
             )
             for session in shown

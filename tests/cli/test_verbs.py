@@ -40,7 +40,9 @@ def stored(tmp_path_factory):
         for status in ("ok", "error"):
             session_id = sf_rag.trace_query("q", retriever_name="docs \x1b[31m[red]")
             sf_rag.trace_retrieval(session_id, [("text of a chunk", 23.7), {"id": "b", "score": 0.5}])
-            sf_rag.trace_generation(session_id, "m", chunk_ids_used=["b"], status=status, grounding_score=0.7)
+            sf_rag.trace_generation(
+                session_id, "m", chunk_ids_used=["b"], status=status, grounding_score=0.7, latency_ms=12.5
+            )
             sf_rag.end_session(session_id)
         sf_rag.flush()
     return folder
@@ -69,6 +71,18 @@ def test_one_session_is_shown_by_a_part_of_its_id(stored):
     told = json.loads(run("show", first["session_id"], "--from", "events.db", "--json", cwd=stored).stdout)
     assert told["summary"]["total_chunks_used"] == 1
     assert len(told["events"]) == 4
+
+
+def test_duration_and_latency_are_two_figures_with_one_name_each(stored):
+    [first, _] = json.loads(run("sessions", "--from", "events.db", "--json", cwd=stored).stdout)
+    heading = run("sessions", "--from", "events.db", cwd=stored).stdout.splitlines()[1].split()
+    assert heading[-2:] == ["duration", "latency"]
+    shown = run("show", first["session_id"], "--from", "events.db", cwd=stored).stdout
+    assert f"duration {first['duration_ms']:,.1f} ms  latency {first['total_latency_ms']:,.1f} ms" in shown
+    summary = next(line for line in shown.splitlines() if "rag.session" in line)
+    assert f" {first['total_latency_ms']:,.1f} ms " in summary
+    assert f"duration {first['duration_ms']:,.1f} ms" in summary
+    assert "reported" in shown
 
 
 def test_the_source_may_come_from_the_settings(stored):
