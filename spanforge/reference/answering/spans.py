@@ -70,6 +70,8 @@ _ASKS_FOR_A_NAME: tuple[tuple[re.Pattern[str], Kind, bool], ...] = (
 )
 _WHAT = re.compile(r"^(?:\w+ )?what\b")
 """Asks for a thing, which need not have a name: "What opens at six?" is not answered by the place that it opens in."""
+_PLACED = re.compile(r"\b(?:in|into|at|near|on|from|to)\s+(?:the\s+)?\Z", re.IGNORECASE)
+"""What follows is a place, and nobody."""
 _REACH = 40
 """Distance, in words, beyond which a word of the question no longer speaks for a candidate."""
 _CLEAR = 0.8
@@ -137,6 +139,8 @@ def candidates(question: str, want: Wanted, sentence: str) -> list[re.Match[str]
         elif not stems or asked & stems:
             continue
         if want.kind in {"who", "where"} and re.search(r"\d", match[0]):
+            continue
+        if want.kind == "who" and _PLACED.search(sentence, 0, match.start()):
             continue
         found.append(match)
     return found

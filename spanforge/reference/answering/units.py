@@ -47,12 +47,6 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(stem for token in TOKEN.findall(text) if (stem := content_stem(token)))
 
 
-def names_in(question: str) -> frozenset[str]:
-    """Return the stems of the names a question asks about; its first word is capitalised whatever it is."""
-    _, _, rest = question.strip().partition(" ")
-    return stems(" ".join(_NAME.findall(rest)))
-
-
 def units_of(documents: Sequence[RetrievedDocument]) -> list[Unit]:
     """Return the units of all passages in order, headings left out."""
     units: list[Unit] = []

@@ -1,10 +1,10 @@
-"""The logistic model over the named features, from committed coefficients."""
+"""A logistic model over named features, from committed coefficients; used here and by the answerer."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -20,9 +20,9 @@ class Model:
     """A calibrated logistic model.
 
     Attributes:
-        intercept: Log odds of a claim whose features are all zero.
+        intercept: Log odds of a case whose features are all zero.
         weights: Change of the log odds for each feature at its full value 1.
-        threshold: Probability from which a claim counts as supported; fixed on training parts.
+        threshold: Probability from which a case counts as positive; fixed on training parts.
     """
 
     intercept: float
@@ -30,21 +30,35 @@ class Model:
     threshold: float
 
     def probability(self, features: Mapping[str, float]) -> float:
-        """Return how likely a claim with these features is supported, in (0, 1), if one claim in two is."""
-        odds = self.intercept + sum(self.weights[name] * features[name] for name in FEATURE_NAMES)
+        """Return how likely a case with these features is positive, in (0, 1), if one in two is."""
+        odds = self.intercept + sum(weight * features[name] for name, weight in self.weights.items())
         return 1.0 / (1.0 + math.exp(-odds))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Model:
+    def from_dict(cls, data: Mapping[str, Any], names: Sequence[str] = FEATURE_NAMES) -> Model:
         """Read what ``to_dict`` wrote.
+
+        Args:
+            data: The plain values.
+            names: The features that the model must have; the grounder's unless given.
 
         Raises:
             ValueError: The features are not those of this version; train again.
         """
         weights = {str(name): float(value) for name, value in data["weights"].items()}
-        if set(weights) != set(FEATURE_NAMES):
+        if set(weights) != set(names):
             raise ValueError("coefficients: features differ from this version's; run the training again")
-        return cls(float(data["intercept"]), weights, float(data["threshold"]))
+        return cls(float(data["intercept"]), {name: weights[name] for name in names}, float(data["threshold"]))
+
+    @classmethod
+    def committed(cls, package: str, names: Sequence[str]) -> Model:
+        """Read the coefficients that lie beside the modules of a package.
+
+        Raises:
+            ValueError: The features are not those of this version; train again.
+        """
+        text = resources.files(package).joinpath(COEFFICIENTS_FILE).read_text(encoding="utf-8")
+        return cls.from_dict(json.loads(text), names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -53,6 +67,5 @@ class Model:
 
 @lru_cache(maxsize=1)
 def default_model() -> Model:
-    """Return the model of the committed coefficients, read once."""
-    text = resources.files("spanforge.reference.grounding").joinpath(COEFFICIENTS_FILE).read_text(encoding="utf-8")
-    return Model.from_dict(json.loads(text))
+    """Return the grounder's model, read once."""
+    return Model.committed("spanforge.reference.grounding", FEATURE_NAMES)
