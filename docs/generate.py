@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from spanforge import auto
 from spanforge.config import Settings
 from spanforge.conventions import STANDARDS
 from spanforge.namespaces import PAYLOADS
@@ -97,6 +98,7 @@ def calls_page() -> str:
     for client, title, names in (
         (SFRAGClient, "sf_rag", _CALLS),
         (SFFeedbackClient, "sf_feedback", ["submit", "get_feedback", "get_summary", "get_status"]),
+        (auto, "spanforge.auto", ["trace_rag", "setup", "teardown", "patched_integrations"]),
     ):
         for name in names:
             method = getattr(client, name)

@@ -73,9 +73,14 @@ def trace_rag(function: Callable[..., Any] | None = None, *, retriever_name: str
     Inside `sf_rag.session(…)` the call becomes part of that session; otherwise it is a session of its own. An error
     is recorded as its class and raised as it was.
 
+    The query is found by name. Of `query`, `question`, `q`, `text`, `query_str`, `input` and `prompt`, the first that
+    the function has as a parameter is the query, wherever it stands and however it is passed; a function that has none
+    of them is given its query as its first argument, `self` and `cls` not counted. A call that leaves the query to a
+    default, or passes it within `**kwargs`, is traced with an empty one. Where none of this fits, open the scope
+    `sf_rag.session(query)` around the call.
+
     Args:
-        function: The retriever. The query is its argument named `query`, `question` and the like, else the first
-            that is not the instance.
+        function: The retriever.
         retriever_name: Name in the events; the function's qualified name without it.
         details: Keywords of `trace_query` for every call, such as `namespace` or `pipeline_name`.
 

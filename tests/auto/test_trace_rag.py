@@ -115,6 +115,23 @@ def test_the_query_is_found_by_name_or_place(events):
     assert [query["query_hash"] for query in events.of_type("llm.rag.query")] == [query_hash, query_hash]
 
 
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (lambda: trace_rag(lambda limit, text: HITS)(2, "q"), "q"),
+        (lambda: trace_rag(lambda text, query: HITS)("other", "q"), "q"),
+        (lambda: trace_rag(lambda needle, limit: HITS)("q", 2), "q"),
+        (lambda: trace_rag(lambda limit, *, question: HITS)(2, question="q"), "q"),
+        (lambda: trace_rag(lambda query="left to the default": HITS)(), ""),
+        (lambda: trace_rag(lambda **anything: HITS)(query="q"), ""),
+    ],
+)
+def test_the_query_is_found_by_the_rule_that_is_documented(events, call, found):
+    call()
+    [query] = events.of_type("llm.rag.query")
+    assert query["query_hash"] == sf_rag.cell.get().cleaner.hasher.digest(found)
+
+
 def test_inspection_of_the_wrapped_function_still_holds():
     assert search.__doc__ == "Find things."
     assert list(inspect.signature(search).parameters) == ["query", "limit"]
