@@ -122,7 +122,7 @@ def test_the_query_is_found_by_name_or_place(events):
         (lambda: trace_rag(lambda text, query: HITS)("other", "q"), "q"),
         (lambda: trace_rag(lambda needle, limit: HITS)("q", 2), "q"),
         (lambda: trace_rag(lambda limit, *, question: HITS)(2, question="q"), "q"),
-        (lambda: trace_rag(lambda query="left to the default": HITS)(), ""),
+        (trace_rag(lambda query="left to the default": HITS), ""),
         (lambda: trace_rag(lambda **anything: HITS)(query="q"), ""),
     ],
 )
