@@ -11,12 +11,26 @@ import typer
 from typer.main import get_command
 
 from spanforge._version import __version__
+from spanforge.exceptions import MissingExtraError
 
 __all__ = ["build"]
 
-_VERBS: Final = (
-    "demo", "sessions", "show", "tail", "verify", "export", "doctor", "ingest", "ask", "eval", "ui", "serve", "keys",
-)  # fmt: skip
+_VERBS: Final = {
+    "demo": "demo",
+    "sessions": "cli",
+    "show": "cli",
+    "tail": "cli",
+    "verify": "cli",
+    "export": "cli",
+    "doctor": "cli",
+    "ingest": "demo",
+    "ask": "demo",
+    "eval": "demo",
+    "ui": "server",
+    "serve": "server",
+    "keys": "server",
+}
+"""Each verb, and the extra that brings what it needs."""
 
 
 def build() -> Callable[..., object]:
@@ -30,11 +44,28 @@ def build() -> Callable[..., object]:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    for verb in _VERBS:
-        import_module(f"spanforge.cli.{verb}").register(app)
+    for verb, extra in _VERBS.items():
+        try:
+            register = import_module(f"spanforge.cli.{verb}").register
+        except ImportError as error:
+            if not isinstance(error, MissingExtraError) and (error.name or "spanforge").startswith("spanforge"):
+                raise
+            _register_absent(app, verb, extra)
+        else:
+            register(app)
     command = get_command(app)
     _without_types(command)
     return command
+
+
+def _register_absent(app: typer.Typer, verb: str, extra: str) -> None:
+    """Add a verb whose packages are not installed: it stands in the list, and says what would bring them."""
+
+    def absent() -> None:
+        raise MissingExtraError(f"`spanforge {verb}`", extra)
+
+    whatever = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(verb, help=f"Needs the '{extra}' extra.", context_settings=whatever, add_help_option=False)(absent)
 
 
 def _without_types(command: Any) -> None:

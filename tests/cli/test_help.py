@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +73,50 @@ def test_a_server_says_where_it_will_stand(
 def test_the_version_is_told_behind_or_before_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(shlex.split("--version")) == 0
     assert re.fullmatch(r"spanforge \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+_WITHOUT = """
+import sys
+for name in {missing}:
+    sys.modules[name] = None
+from spanforge.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "missing", "extra"),
+    [
+        (["demo", "--docs", "x"], ["numpy"], "demo"),
+        (["ingest", "x", "--help"], ["numpy"], "demo"),
+        (["eval", "retrieval", "x"], ["numpy"], "demo"),
+        (["sessions", "--from", "."], ["typer"], "cli"),
+        (["serve", "--port", "0"], ["uvicorn"], "server"),
+    ],
+)
+def test_a_verb_whose_packages_are_missing_names_its_extra(
+    verb: list[str], missing: list[str], extra: str, tmp_path: Path
+) -> None:
+    done = without(missing, verb, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"spanforge: .+ needs the '{extra}' extra: pip install 'spanforge\[{extra}\]'\n", done.stderr)
+
+
+def test_stored_events_are_read_without_what_answers_questions(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("")
+    missing = ["numpy", "bm25s", "lancedb", "wordllama", "starlette", "fastapi", "uvicorn", "opentelemetry"]
+    for verb in (["sessions", "--from", "events.jsonl"], ["tail", "--once", "--from", "events.jsonl"], ["--help"]):
+        done = without(missing, verb, tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), verb
+
+
+def without(missing: list[str], verb: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line where these packages cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", _WITHOUT.format(missing=missing), *verb],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
