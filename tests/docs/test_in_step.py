@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,23 @@ def test_every_decision_is_listed() -> None:
     index = (_ROOT / "adr" / "README.md").read_text(encoding="utf-8")
     for page in (_ROOT / "adr").glob("0*.md"):
         assert page.name in index, page.name
+
+
+def _extras_named() -> list[tuple[str, str]]:
+    """Return page and extra, for each extra that a page tells to install or calls by its name."""
+    pages = [_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")]
+    named = re.compile(r"""pip install ["'](?:spanforge|\.)\[([\w,-]+)\]["']|extra `([\w-]+)`""")
+    return [
+        (page.name, extra)
+        for page in pages
+        if "_build" not in page.parts
+        for several, one in named.findall(page.read_text(encoding="utf-8"))
+        for extra in (several or one).split(",")
+    ]
+
+
+def test_extras_that_pages_name_exist() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = _extras_named()
+    assert len(named) > 10
+    assert {extra for _, extra in named} <= set(project["optional-dependencies"])
