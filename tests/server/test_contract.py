@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from support.api import PARIS, QUESTION, Api, bundled, running
 from support.documents import pdf, word
+from support.overhearing import overhearing
 
 from spanforge.reference import Pipeline, RagResult
 from spanforge.reference.failures import RagFailure, failure_codes
@@ -31,6 +32,14 @@ def filled(tmp_path_factory):
         headers = api.key()
         api.ingest(headers, api.source(headers), {"paris": PARIS})
         yield api, headers
+
+
+@pytest.fixture
+def discreet():
+    """Neither the log nor any event of the test holds the canary, in any form."""
+    with overhearing() as overheard:
+        yield
+    overheard.assert_silent_about(CANARY)
 
 
 def test_query_gives_the_whole_result(filled) -> None:
@@ -127,6 +136,7 @@ def test_a_reranker_that_fails_is_a_warning(tmp_path) -> None:
             assert "RERANK_FAILED" in answer.json()["warnings"]
 
 
+@pytest.mark.usefixtures("discreet")
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -159,8 +169,20 @@ def test_a_wrong_body_is_told_by_field_never_by_value(filled, body, field: str) 
     assert CANARY not in answer.text
 
 
+@pytest.mark.usefixtures("discreet")
 @pytest.mark.parametrize(
-    "content", [b"{", b"", b"null", b'{"query": "\xff"}', b'{"query": "\\ud800"}', b"NaN", b"[" * 99_999]
+    "content",
+    [
+        b"{",
+        b"",
+        b"null",
+        b'{"query": "\xff"}',
+        b'{"query": "\\ud800"}',
+        b"NaN",
+        b"[" * 99_999,
+        CANARY.encode(),
+        b'{"query": "' + CANARY.encode(),
+    ],
 )
 def test_what_is_no_json_is_refused(filled, content: bytes) -> None:
     api, headers = filled
@@ -183,6 +205,7 @@ class _Failing(Pipeline):
         raise self.failure
 
 
+@pytest.mark.usefixtures("discreet")
 @pytest.mark.parametrize("code", sorted(set(failure_codes()) & set(KINDS)))
 def test_every_failure_is_a_problem_with_its_code(tmp_path, code: str) -> None:
     failing = type("Failing", (_Failing,), {"failure": failure_codes()[code]})
@@ -202,6 +225,7 @@ def test_every_code_of_the_contract_is_a_problem_or_a_warning() -> None:
     assert set(failure_codes()) - set(KINDS) == {"NO_RESULTS", "RERANK_FAILED", "CONTEXT_IGNORED"}
 
 
+@pytest.mark.usefixtures("discreet")
 def test_an_unforeseen_error_says_nothing(tmp_path) -> None:
     class Odd(Pipeline):
         def ask(self, question, **options):
@@ -336,11 +360,14 @@ def test_a_wrong_form_is_told_by_field(filled, fields, files, field: str) -> Non
     assert field in answer.json()["fields"]
 
 
+@pytest.mark.usefixtures("discreet")
 @pytest.mark.parametrize("document", [{}, {"text": "a", "content": "YQ=="}, {"content": "?"}, {"text": "a", "\x00": 1}])
 def test_a_wrong_document_is_refused(filled, document) -> None:
     api, headers = filled
-    body = {"dataSourceId": "x", "documents": [{"documentId": "a", **document}]}
-    assert api.client.post("/api/rag/ingest", json=body, headers=headers).status_code == 422
+    body = {"dataSourceId": CANARY, "documents": [{"documentId": CANARY, **document}]}
+    answer = api.client.post("/api/rag/ingest", json=body, headers=headers)
+    assert answer.status_code == 422
+    assert CANARY not in answer.text
 
 
 def test_traces_are_the_callers_and_hold_no_text(api: Api, spanforge_events) -> None:
