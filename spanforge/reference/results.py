@@ -72,7 +72,7 @@ def answered(
         answer=output.answer,
         citations_used=output.citations_used,
         sources=list(dict.fromkeys(citation.source for citation in output.citations_used)),
-        confidence=_confidence(documents, score),
+        confidence=_confidence(output, documents, score),
         grounding_score=score,
         status=status,
         claims_total=verdict.claims_total if verdict else 0,
@@ -109,8 +109,9 @@ def _checked(
     ]
 
 
-def _confidence(documents: Sequence[RetrievedDocument], grounding_score: float | None) -> float:
-    best = max((document.relevance for document in documents), default=0.0)
+def _confidence(
+    output: AnsweringOutput, documents: Sequence[RetrievedDocument], grounding_score: float | None
+) -> float:
     scores = sorted((document.score for document in documents), reverse=True)
     margin = scores[0] - scores[1] if len(scores) > 1 else 0.0
-    return confidence(best, grounding_score, margin)
+    return confidence(output.confidence, grounding_score, margin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
+from spanforge.reference.answering.choice import choose
 from spanforge.reference.assembly import REFUSAL
 from spanforge.reference.models import AnsweringOutput
 
@@ -89,16 +90,16 @@ def whole(
 ) -> AnsweringOutput:
     """Return the output for an answer as the model wrote it.
 
-    Its confidence is the share of the answer's sentences that carry a citation, which is all that can be
-    said before the answer is verified.
+    Its confidence is the probability that the passages answer the question, as `choice` judges them, times the share
+    of the answer's sentences that carry a citation: all that can be said before the answer is verified.
     """
     text = answer.strip()
     sentences = [part for part in re.split(r"(?<=[.!?\]])\s+", text) if part]
-    cited = sum(1 for part in sentences if _CITED.search(part))
+    cited = sum(1 for part in sentences if _CITED.search(part)) / len(sentences) if sentences else 0.0
     return AnsweringOutput(
         answer=text,
         citations_used=used_citations(text, request.citations),
-        confidence=cited / len(sentences) if sentences else 0.0,
+        confidence=cited * choose(request.query, request.grounded_docs).answerability,
         model=model,
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
