@@ -73,7 +73,18 @@ class Dispatcher:
             self._begin()
         if self._state == "in_line":
             for worker in self._workers:
-                worker.deliver_in_line(self._wait_s)
+                if not worker.deliver_in_line(self._wait_s):
+                    with self.log.lock:
+                        worker.give_up("sink_busy_at_exit")
+
+    def _catch_up(self, timeout: float) -> None:
+        """Do as `emitted` does, but give nothing up: a thread that uses a sink in line takes all that waits."""
+        if self._state == "new":
+            self._begin()
+        if self._state == "in_line":
+            deadline = _clock.monotonic() + timeout
+            for worker in self._workers:
+                worker.deliver_in_line(deadline - _clock.monotonic())
 
     def _begin(self) -> None:
         with self.log.lock:
@@ -118,8 +129,8 @@ class Dispatcher:
         """
         if any(worker.is_current() for worker in self._workers):
             return self._left(self.log.tail)
-        self.emitted()
         deadline = _clock.monotonic() + timeout
+        self._catch_up(0)
         log = self.log
         with log.lock:
             target = log.tail
@@ -133,8 +144,8 @@ class Dispatcher:
 
     async def aflush(self, timeout: float) -> int:  # noqa: ASYNC109  the deadline is the promise; a cancel scope would raise
         """Do as `flush` does without blocking the event loop, and without a thread of its executor."""
-        self.emitted()
         deadline = _clock.monotonic() + timeout
+        self._catch_up(0)
         with self.log.lock:
             target = self.log.tail
             self._hurry(on=True)
@@ -161,7 +172,7 @@ class Dispatcher:
 
     def leave(self, timeout: float) -> None:
         """Let the workers deliver what they can in `timeout` seconds and end, without waiting for them."""
-        self.emitted()
+        self._catch_up(timeout)
         self._stop(_clock.monotonic() + timeout)
 
     def _stop(self, deadline: float) -> None:
@@ -183,14 +194,19 @@ class Dispatcher:
             How many deliveries were given up.
         """
         deadline = _clock.monotonic() + timeout
-        self.emitted()
+        self._catch_up(timeout)
         if self.log.closed:
             return 0
         before = self._given_up()
         self._stop(deadline)
         # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
+        latest = deadline + 0.05
+        with self.log.lock:
+            # This lets go of the lock, which a thread may hold under its signal handler; to join the workers would not.
+            while any(worker.at_work for worker in self._workers) and (wait := latest - _clock.monotonic()) > 0:
+                self.log.changed.wait(wait)
         for worker in self._workers:
-            worker.join(deadline + 0.05)
+            worker.join(latest)
         with self.log.lock:
             for worker in self._workers:
                 worker.give_up(_SHUTDOWN)

@@ -190,12 +190,17 @@ class EventLog:
 
     def take(self, cursor: Cursor, max_events: int) -> list[Draft]:
         """Hand the next events to a sink; they stay in the log until they are settled, so that they can be put back."""
-        self.count_losses(cursor)
-        start = cursor.position
-        stop = min(self.tail, start + max_events)
-        cursor.position = stop
-        cursor.in_flight = stop - start
-        return list(islice(self._items, start - self._head, stop - self._head))
+        while True:
+            self.count_losses(cursor)
+            start = cursor.position
+            stop = min(self.tail, start + max_events)
+            try:
+                taken = list(islice(self._items, start - self._head, stop - self._head))
+            except (RuntimeError, ValueError):
+                # A signal handler traced in between.
+                continue
+            cursor.position, cursor.in_flight = stop, len(taken)
+            return taken
 
     def put_back(self, cursor: Cursor) -> None:
         """Undo a `take`."""

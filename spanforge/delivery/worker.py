@@ -19,10 +19,14 @@ from spanforge.sinks.base import Receipt, Sink
 
 __all__ = ["DeliveryPolicy", "Worker"]
 
+_NOBODY: Final = 0
+"""No thread has this for its ident."""
 _IDLE_S: Final = 1.0
 _REPORT_EVERY_S: Final = 60.0
 _FIRST_REST_S: Final = 1.0
 _PROBE_EVERY_S: Final = 0.2
+_TURN_S: Final = 0.005
+_LET_GO_S: Final = 0.001
 _GIVE_UP_AFTER: Final = 3
 """Events refused one after the other, none accepted between, after which a sink counts as down."""
 
@@ -60,10 +64,12 @@ class Worker:
         kind = GatheredSupply if getattr(sink, "whole_sessions", False) else Supply
         self._supply = kind(log, self._cursor, policy.source)
         self._thread: threading.Thread | None = None
+        self._ended = False
         self._earlier: Worker | None = None
         # Held while the sink is in use, by the thread or by a caller that delivers in line.
         self._using_sink = threading.RLock()
-        self._busy = False
+        self._drainer = _NOBODY
+        self._close_due = False
         self._hung = False
         self._hurry = 0
         self._stop_by: float | None = None
@@ -91,8 +97,8 @@ class Worker:
         return self._thread is not None
 
     def is_current(self) -> bool:
-        """Tell whether the calling thread is this worker."""
-        return self._thread is threading.current_thread()
+        """Tell whether the calling thread is the one that delivers, so that it would wait for itself."""
+        return self._thread is threading.current_thread() or self._drainer == threading.get_ident()
 
     def hurry(self, *, on: bool) -> None:
         """Skip the wait for company, and try a sink that rests, while somebody waits for a flush."""
@@ -101,6 +107,14 @@ class Worker:
     def stop(self, deadline: float) -> None:
         """Ask the thread to deliver what it can until `deadline` (monotonic seconds), then end."""
         self._stop_by = deadline
+
+    @property
+    def at_work(self) -> bool:
+        """Tell whether a thread, another than the calling one, has not come to its end."""
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return False
+        return not self._ended and thread.is_alive()
 
     def join(self, deadline: float) -> bool:
         """Wait for the thread to end; True if it did."""
@@ -115,13 +129,30 @@ class Worker:
         return self._log.outstanding(self._cursor, before)
 
     def give_up(self, reason: str) -> None:
-        """Drop what has not been taken, and count it. The log's lock must be held."""
-        self._supply.drop(reason)
+        """Drop what has not been taken, and count it. The log's lock must be held.
+
+        Where a signal handler asks for it in the middle of a delivery in line, that delivery's end does it.
+        """
+        if self._drainer != threading.get_ident():
+            self._supply.drop(reason)
 
     def close_in_line(self) -> None:
-        """Close the sink from the calling thread."""
-        with self._using_sink:
-            self._ask(self.sink.close)
+        """Close the sink from the calling thread; drop, and count, what an interrupted write left.
+
+        Where the sink is in the middle of a write, whoever writes closes it afterwards: another thread, or this one,
+        where a signal handler ends the SDK.
+        """
+        self._close_due = True
+        if not self._has_turn(0.0 if self._stop_by is None else self._stop_by - _clock.monotonic()):
+            return
+        try:
+            if self._drainer == _NOBODY:
+                self._close_due = False
+                with self._log.lock:
+                    self.give_up("shutdown")
+                self._ask(self.sink.close)
+        finally:
+            self._using_sink.release()
 
     def ledger(self) -> SinkLedger:
         """Return the sink's ledger. The log's lock must be held."""
@@ -139,21 +170,31 @@ class Worker:
         self._earlier = earlier
         self._using_sink = earlier._using_sink
 
-    def deliver_in_line(self, timeout: float) -> None:
-        """Deliver what waits from the calling thread; give it up if the sink stays in use for `timeout` seconds."""
+    def deliver_in_line(self, timeout: float) -> bool:
+        """Deliver what waits from the calling thread; False if another used the sink for all of `timeout` seconds."""
         # A sink that hangs costs that time once, not with every event.
-        if not self._using_sink.acquire(timeout=0 if self._hung else timeout):
-            self._hung = True
-            with self._log.lock:
-                self.give_up("sink_busy_at_exit")
-            return
+        if not self._has_turn(0.0 if self._hung else timeout):
+            self._hung |= timeout > 0
+            return False
         self._hung = False
         try:
             # A sink that traces would come back here from its own write: the outer loop takes what it adds.
-            if not self._busy:
+            if self._drainer == _NOBODY:
                 self._drain(in_line=True)
         finally:
             self._using_sink.release()
+        return True
+
+    def _has_turn(self, timeout: float) -> bool:
+        """Acquire the sink, within `timeout` seconds."""
+        until = _clock.monotonic() + timeout
+        while not self._using_sink.acquire(timeout=max(0.0, min(_TURN_S, until - _clock.monotonic()))):
+            if _clock.monotonic() >= until:
+                return False
+            # Under a signal handler this thread may hold the log's lock, for which the sink's user waits: let it go.
+            with self._log.lock:
+                self._log.changed.wait(_LET_GO_S)
+        return True
 
     # -- the thread ---------------------------------------------------------------------------------------------
 
@@ -166,6 +207,9 @@ class Worker:
                 self._drain(in_line=False)
         with self._using_sink:
             self._ask(self.sink.close)
+        with self._log.lock:
+            self._ended = True
+            self._log.changed.notify_all()
 
     def _wait_for_work(self) -> bool:
         """Wait until there is a batch worth writing; False when it is time to end."""
@@ -199,13 +243,13 @@ class Worker:
     def _drain(self, *, in_line: bool) -> None:
         """Write batches until nothing waits, or until the time to stop has come."""
         log, events = self._log, list[Event]()
-        self._busy = True
+        self._drainer = threading.get_ident()
         try:
             while True:
                 probing = self._rest(in_line=in_line)
                 with log.lock:
                     if self._past_stop():
-                        self.give_up("shutdown")
+                        self._supply.drop("shutdown")
                 limit = 1 if probing else self._policy.batch_events
                 now, everything = _clock.monotonic(), in_line or self._everything()
                 events = self._supply.take(limit, now, everything=everything)
@@ -216,11 +260,13 @@ class Worker:
                 elif not more:
                     return
         finally:
-            self._busy = False
+            self._drainer = _NOBODY
             if left := self._cursor.in_flight:
                 # Only where the application is interrupted while it delivers in line: nobody knows what was written.
                 with log.lock:
                     self._supply.put_back(events[-left:])
+            if self._close_due:
+                self.close_in_line()
 
     def _deliver(self, events: list[Event], *, probing: bool, in_line: bool) -> None:
         tries = 0

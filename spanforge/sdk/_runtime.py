@@ -234,11 +234,10 @@ class Runtime:
                 self._end_overdue(len(self._table))
 
     def end_all(self, reason: EndReason) -> None:
-        """End every open session."""
+        """End every open session; the caller sees to the delivery, for which it has a deadline."""
         with self._lock:
             while self._successor is None and (session_id := self._table.any_open()) is not None:
                 self._end(session_id, reason)
-        self.dispatcher.emitted()
 
     def _open(self, session_id: str) -> Session:
         session = self._table.open(session_id, self.binding())

@@ -113,7 +113,11 @@ class SessionTable:
         session = self._open.get(session_id)
         if session is not None:
             session.touched = _clock.monotonic_ns()
-            self._open.move_to_end(session_id)
+            try:
+                self._open.move_to_end(session_id)
+            except KeyError:
+                # A signal handler ended it in between.
+                return None
         return session
 
     def peek(self, session_id: str) -> Session | None:
@@ -156,9 +160,10 @@ class SessionTable:
 
     def overdue(self) -> tuple[str, EndReason] | None:
         """Return the session that has to end next, for its idle time or to make room, and why."""
-        if not self._open:
+        session_id = self.any_open()
+        oldest = None if session_id is None else self._open.get(session_id)
+        if oldest is None:
             return None
-        oldest = next(iter(self._open.values()))
         if _clock.monotonic_ns() - oldest.touched > self._idle_ns:
             return oldest.session_id, "idle_timeout"
         return (oldest.session_id, "evicted") if len(self._open) > self._max_open else None
@@ -169,4 +174,9 @@ class SessionTable:
 
     def any_open(self) -> str | None:
         """Return the id of the least recently used open session."""
-        return next(iter(self._open), None)
+        while True:
+            try:
+                return next(iter(self._open), None)
+            except RuntimeError:
+                # A signal handler traced in between.
+                continue

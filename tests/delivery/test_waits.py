@@ -46,6 +46,23 @@ def test_a_wait_of_no_time_says_what_is_left(connect: Connect) -> None:
     hung.release.set()
 
 
+def test_waits_keep_their_deadline_while_another_thread_hangs_in_a_sink_in_line(connect: Connect) -> None:
+    hung = HungSink()
+    client = connect(hung, delivery="sync")
+    other = threading.Thread(target=emit, args=(client, 1))
+    other.start()
+    assert hung.entered.wait(30)
+    assert client.flush(0.1) == 1
+    assert client.shutdown(0.1) == 1, "the summary; the event is being written"
+    assert not hung.release.is_set()
+    assert not hung.closed
+    hung.release.set()
+    other.join()
+    assert hung.closed, "by the thread that was inside it"
+    seen = ledger(client, "hung")
+    assert (seen.delivered, seen.dropped, seen.pending) == (1, {"shutdown": 1}, 0)
+
+
 class Interrupt(KeyboardInterrupt):
     """The user's, and no other."""
 

@@ -12,14 +12,20 @@ from spanforge.sinks.base import BaseSink
 
 
 class HungSink(BaseSink):
-    """Takes a batch and never comes back, until `release` is set."""
+    """Takes a batch, sets `entered`, and never comes back, until `release` is set."""
 
     def __init__(self, name: str = "hung") -> None:
         self.name = name
+        self.entered = threading.Event()
         self.release = threading.Event()
+        self.closed = False
 
     def write(self, _events: Sequence[Event], /) -> None:
+        self.entered.set()
         self.release.wait()
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class SlowSink(BaseSink):
