@@ -65,7 +65,7 @@ def test_damaged_uploads_end_clearly(open_api: tuple[Api, dict[str, str], str], 
 
 
 def _odd(name: str) -> st.SearchStrategy[tuple[str, bytes]]:
-    """Anything for a header, or the canary; but not for the id of a request, which the log has as its sender chose it."""
+    """Anything for a header, or the canary; but not as the id of a request, which the log has as it was chosen."""
     values = st.binary(max_size=200)
     known = st.sampled_from([CANARY.encode(), b"Bearer " + CANARY.encode()])
     return st.tuples(st.just(name), values if name == "x-request-id" else values | known)
