@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 from spanforge.reference.answering.spans import candidates
 from spanforge.reference.answering.topics import mean_share, topics_of
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.features import FAULTS, Feature, examine
+from spanforge.reference.grounding.features import FAULTS, Feature, examine, name_is_known
 from spanforge.reference.grounding.features import FEATURES as CLAIM_FEATURES
 from spanforge.reference.grounding.model import Model
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.weights import WordWeights
+from spanforge.reference.index.base import under_heading
 from spanforge.reference.lexical import coverage, rarity, terms
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _OWN: Final[tuple[Feature, ...]] = (
     Feature("near", 1, "share of the question's topics in the chosen sentence, its headings and its two neighbours"),
     Feature("matched", 1, "topics in the chosen sentence and its headings, four of them counting as 1"),
     Feature("relevance", 1, "share of the question's weight, rare words weighing more, that the passage has"),
-    Feature("name_nowhere", -1, "share of the question's names that no passage has"),
+    Feature("name_nowhere", -1, "share of the question's names, word by word, that no passage has"),
     Feature("nowhere", -1, "topics that no passage has, four of them counting as 1"),
     Feature("kind_absent", -1, "1 if the question wants a name, a date or a number and the sentence has none"),
     Feature("uncounted", -1, "1 if the question asks how many of something and no number stands before that"),
@@ -70,7 +71,6 @@ def features_of(
     """
     asked = Sentence(question[:_MAX_QUESTION_CHARS], 0)
     topics = topics_of(asked, want.measure if want else "")
-    names = [topic for topic in topics if topic.is_name]
     best = chosen[0]
     said = best.terms | best.context
     anywhere = frozenset[str]().union(*(unit.terms | unit.context for unit in units))
@@ -82,12 +82,25 @@ def features_of(
         "near": mean_share(topics, said.union(*(unit.terms for unit in _neighbours(best, units)))),
         "matched": min(1.0, sum(topic.share_in(said) for topic in topics) / _MANY_MATCHED),
         "relevance": _relevance(question, best.number, documents),
-        "name_nowhere": 1.0 - mean_share(names, anywhere),
+        "name_nowhere": unknown_names(asked, documents),
         "nowhere": min(1.0, sum(1.0 - topic.share_in(anywhere) for topic in topics) / _MANY_MISSING),
         "kind_absent": float(want is not None and want.expected and not found),
         "uncounted": float(counted is not None and not any(counted.match(best.text, one.end()) for one in found)),
         **{feature.name: faults[feature.name] for feature in _SHARED},
     }
+
+
+def unknown_names(question: Sentence, documents: Sequence[RetrievedDocument]) -> float:
+    """Return the share in [0, 1] of the words of a question's names that no passage has, nor what they abbreviate.
+
+    It is 0 where there are no names, and where every word is written like one, as in a title.
+    """
+    names = question.marked_names
+    if not names or len(names) == sum(map(bool, question.stems)):
+        return 0.0
+    contexts = PreparedContexts.of([under_heading(document.heading, document.text) for document in documents])
+    known = sum(name_is_known(question.stems[index], question.tokens[index], question, contexts) for index in names)
+    return 1.0 - known / len(names)
 
 
 def _neighbours(unit: Unit, units: Sequence[Unit]) -> list[Unit]:

@@ -62,14 +62,16 @@ class Choice:
 def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     """Choose sentences of the passages.
 
-    Nothing is chosen where the question needs a kind of answer that is nowhere to be seen.
+    Nothing is chosen where the question needs a kind of answer that is nowhere to be seen, or where no passage knows
+    any of the names it asks about: what they say of other names is no answer.
     """
     units = units_of(documents)
     want = wanted(question)
     chosen, covered = _greedy(question, want, units)
     if not chosen:
         return Choice()
-    return Choice(tuple(chosen), covered, features_of(question, want, chosen, units, documents))
+    features = features_of(question, want, chosen, units, documents)
+    return Choice() if features["name_nowhere"] == 1.0 else Choice(tuple(chosen), covered, features)
 
 
 def _greedy(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[list[Unit], float]:
