@@ -9,6 +9,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure, Translated
 from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
 from spanforge.reference.index.conditions import SQL, expression
+from spanforge.reference.index.heap import give_back
 from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
@@ -30,10 +32,15 @@ if TYPE_CHECKING:
 _TABLE = "chunks"
 _INTEGERS = ("page", "start", "end", "tokens")
 _FLOATS = ("timestamp", "quality")
+_COUNTED = ("total_rows", "total_data_files", "total_deletion_file_rows")
 _MARKER = ""
 """Chunk id of the one row that belongs to nobody; see `LanceIndex.settle`."""
 ANN_ROWS = 50_000
 """Rows from which vectors get an approximate index; below, every vector is compared."""
+MAX_FILES = 64
+"""Files a table may have before they are joined: a search opens more of them for its rows, the more there are."""
+MAX_WORD_INDEXES = 4
+"""Word indexes of older versions that may wait on the disk before they are dropped."""
 
 
 class LanceIndex:
@@ -53,7 +60,7 @@ class LanceIndex:
         self._lance = load("lancedb", "reference")
         self._arrow = load("pyarrow", "reference")
         self._lock = threading.RLock()
-        self._deleted = False
+        self._stale = False
         with _store_errors():
             # Zero: a reader sees what another process wrote, at its next query.
             self._db = self._lance.connect(str(folder), read_consistency_interval=timedelta(0))
@@ -74,9 +81,14 @@ class LanceIndex:
         """Add or replace rows in one commit."""
         with self._lock, _store_errors():
             self._check_quota(rows)
-            self._merge(self._encode(rows))
+            if self._known(rows):
+                self._merge(self._encode(rows))
+                self._stale = True
+            else:  # the store reads the ids of all its rows to merge, and no more than the new ones to add
+                self._table.add(self._encode(rows))
             if not self._table.list_indices():
                 self._index_words()
+            give_back()
 
     def search(self, request: SearchRequest) -> SearchHits:
         """Search by words and by vector, each inside the selection, and join the two lists."""
@@ -94,10 +106,12 @@ class LanceIndex:
 
     def delete(self, selection: Selection) -> int:
         """Delete the selected rows. Their text leaves the files at the next `settle`."""
+        where = expression(selection, SQL)
         with self._lock, _store_errors():
-            result = self._table.delete(expression(selection, SQL))
-            self._deleted = self._deleted or result.num_deleted_rows > 0
-            return int(result.num_deleted_rows)
+            if not self._table.count_rows(where):  # deleting nothing would be a version of its own
+                return 0
+            self._stale = True
+            return int(self._table.delete(where).num_deleted_rows)
 
     def count(self, selection: Selection) -> int:
         """Count the selected rows."""
@@ -105,31 +119,56 @@ class LanceIndex:
             return int(self._table.count_rows(expression(selection, SQL)))
 
     def settle(self) -> None:
-        """Bring the word index up to date, join small files, and drop old versions with the text they hold.
+        """Bring the word index up to date; drop deleted text and old versions where there are any worth it.
 
-        The store rewrites a file only when it joins it with another. So that every file with deleted rows is
-        rewritten, a marker row that belongs to nobody is written beside it first.
+        Joining files takes the store buffers of up to 8 MiB a column and rewrites every row, so that a run of mere
+        additions leaves it out while the files are few.
         """
         with self._lock, _store_errors():
             rows = int(self._table.count_rows())
             if not rows:
                 return
-            if self._deleted:
+            if self._holds_deleted():
+                # The store rewrites a file only when it joins it with another: the marker makes one beside every file.
                 self._merge(self._encode([_marker(self._dimensions)]))
+                self._stale = True
             # Made anew: the store's own merge of new words into the old index takes as long, and memory that
             # grows with all words of the table.
             self._index_words()
             if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
                 self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
-            with warnings.catch_warnings():
-                # It warns that readers of older versions will fail; readers here always read the newest.
-                warnings.simplefilter("ignore", UserWarning)
-                for _ in range(2):  # the first joins files, the second drops the versions that held them apart
-                    self._table.optimize(cleanup_older_than=timedelta(0))
-            self._deleted = False
+            give_back()
+            if self._stale or self._scattered():
+                self._join_files()
+                give_back()
+            self._stale = False
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _join_files(self) -> None:
+        with warnings.catch_warnings():
+            # It warns that readers of older versions will fail; readers here always read the newest.
+            warnings.simplefilter("ignore", UserWarning)
+            for _ in range(2):  # the first joins files, the second drops the versions that held them apart
+                self._table.optimize(cleanup_older_than=timedelta(0))
+
+    def _holds_deleted(self) -> bool:
+        """Tell whether files hold deleted rows, be it that another process deleted them and died before it settled."""
+        versions = self._versions()
+        deleted = any(facts["total_deletion_file_rows"] > 0 for facts in versions)
+        return self._stale or deleted or any(new["total_rows"] < old["total_rows"] for old, new in pairwise(versions))
+
+    def _scattered(self) -> bool:
+        versions = self._versions()
+        # A version that changes no row is that of an index.
+        indexes = sum(old == new for old, new in pairwise(versions))
+        return versions[-1]["total_data_files"] > MAX_FILES or indexes > MAX_WORD_INDEXES
+
+    def _versions(self) -> list[dict[str, int]]:
+        """Return what the store counts of each version that it still has, oldest first."""
+        listed = sorted(self._table.list_versions(), key=lambda version: version["version"])
+        return [{name: int(version["metadata"][name]) for name in _COUNTED} for version in listed]
 
     def _schema(self) -> Untyped:
         pa = self._arrow
@@ -170,10 +209,12 @@ class LanceIndex:
     def _check_quota(self, rows: Sequence[IndexRow]) -> None:
         if self._max_rows is None:
             return
-        names = ", ".join(SQL.quote(row.chunk_id) for row in rows)
-        known = self._table.count_rows(f"chunk_id IN ({names})")
-        if self._table.count_rows("chunk_id != ''") + len(rows) - known > self._max_rows:
+        if self._table.count_rows("chunk_id != ''") + len(rows) - self._known(rows) > self._max_rows:
             raise IndexFull
+
+    def _known(self, rows: Sequence[IndexRow]) -> int:
+        names = ", ".join(SQL.quote(row.chunk_id) for row in rows)
+        return int(self._table.count_rows(f"chunk_id IN ({names})"))
 
     def _run(self, searches: Sequence[Untyped], where: str, limit: int) -> list[Untyped]:
         """Return each search's rows as a table; two searches run side by side, as each leaves a core idle for long."""
