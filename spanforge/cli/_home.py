@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from spanforge.cli._output import CliError
-from spanforge.cli._params import path
+from spanforge.cli._params import folder, path
 from spanforge.reference import Pipeline, RagFailure, User
 
 DEFAULT_HOME: Final = Path("spanforge-index")
@@ -29,6 +29,7 @@ def open_pipeline(home: Path, *, create: bool = False) -> Pipeline:
     Raises:
         CliError: There is none, or it cannot be opened.
     """
+    folder("--home", home)
     if not create and not (home / "catalog.sqlite").is_file():
         raise CliError("--home: there is no index in this folder; make one with `spanforge ingest PATH`")
     problem = ""

@@ -16,6 +16,7 @@ __all__ = [
     "SessionArgument",
     "SessionsArgument",
     "filled",
+    "folder",
     "path",
     "place",
 ]
@@ -54,6 +55,17 @@ def place(name: str) -> Callable[[object], str]:
 def path(name: str) -> Callable[[object], Path]:
     """Return what reads the path of one file or folder."""
     return lambda given: Path(place(name)(given))
+
+
+def folder(name: str, given: Path) -> Path:
+    """Return the path of a folder that is there or may be made.
+
+    Raises:
+        CliError: Something else stands there.
+    """
+    if given.exists() and not given.is_dir():
+        raise CliError(f"{name}: a file stands there; name a folder")
+    return given
 
 
 FromOption = Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from spanforge.analysis import StoredSession, stored_sessions
 from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
-from spanforge.cli._params import JsonOption, filled, path
+from spanforge.cli._params import JsonOption, filled, folder, path
 from spanforge.cli._timeline import print_timeline
 from spanforge.reader import read_events
 from spanforge.reference import Pipeline, RagFailure, RagResult
@@ -47,6 +47,7 @@ def _demo(
         raise CliError("--docs: there is no such file or folder")
     if docs is not None and not ask:
         raise CliError('--ask: say what to ask your documents, for example --ask "What is this about?"')
+    folder("--out", out)
     files = {"events": out / "events.jsonl", "database": out / "events.db", "application log": out / "app.log"}
     out.mkdir(parents=True, exist_ok=True)
     with files["application log"].open("a", encoding="utf-8", buffering=1) as log:

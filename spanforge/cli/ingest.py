@@ -34,14 +34,18 @@ def _ingest(  # noqa: PLR0917  typer makes the options from the signature
         str, typer.Option(metavar="NAME", parser=filled("--source"), help="Data source they belong to.")
     ] = DEFAULT_SOURCE,
     home: HomeOption = DEFAULT_HOME,
-    chunk_size: Annotated[int, typer.Option(metavar="N", help="Greatest length of a passage in tokens.")] = 512,
-    chunk_overlap: Annotated[int, typer.Option(metavar="N", help="Tokens that neighbouring passages may share.")] = 50,
+    chunk_size: Annotated[int, typer.Option(metavar="N", min=1, help="Greatest length of a passage in tokens.")] = 512,
+    chunk_overlap: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Tokens that neighbouring passages may share.")
+    ] = 50,
     user: UserOption = "local",
     as_json: JsonOption = False,
 ) -> None:
     missing = [one for one in paths if not one.exists()]
     if missing:
         raise CliError(f"PATH: no such file or folder: {', '.join(visible(one) for one in missing[:_NAMED])}")
+    if chunk_overlap >= chunk_size:
+        raise CliError("--chunk-overlap: must be less than --chunk-size")
     pipeline = open_pipeline(home, create=True)
     who = parse_user(user)
     resumed = pipeline.jobs.resume(who)

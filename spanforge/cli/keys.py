@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spanforge.cli._output import CliError, console, print_json, table
-from spanforge.cli._params import JsonOption, path
+from spanforge.cli._params import JsonOption, folder, path
 from spanforge.cli._settings import server_default, server_settings
 from spanforge.reference import User
 from spanforge.server.keys import KEYS_FILE, KeyInfo, KeyStore
@@ -91,10 +91,10 @@ def _revoke(
 
 
 def _store(home: Path | None, *, create: bool) -> KeyStore:
-    folder = home or server_settings({}).home
-    if not create and not (folder / KEYS_FILE).is_file():
+    kept_in = folder("--home", home or server_settings({}).home)
+    if not create and not (kept_in / KEYS_FILE).is_file():
         raise CliError("--home: there are no keys in this folder; make one with `spanforge keys add`")
-    return KeyStore(folder / KEYS_FILE)
+    return KeyStore(kept_in / KEYS_FILE)
 
 
 def _row(info: KeyInfo) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from spanforge.cli._output import CliError, console, table, visible
-from spanforge.cli._params import filled, path
+from spanforge.cli._params import filled, folder, path
 from spanforge.cli._settings import server_default, server_settings, settings
 from spanforge.exceptions import MissingExtraError
 from spanforge.sdk import ServerSettings, sf_rag
@@ -62,7 +62,9 @@ def _serve(
 ) -> None:
     if demo and home is not None:
         raise CliError("--demo: works in a folder of its own; leave out --home")
-    with _folder(demo=demo) as temporary:
+    if home is not None:
+        folder("--home", home)
+    with _temporary(demo=demo) as temporary:
         chosen = {"host": host, "port": port, "home": temporary or home}
         _run(server_settings(chosen), demo=demo)
 
@@ -108,7 +110,7 @@ def _heard(_number: int, _frame: object) -> None:
     """Take note of a signal that has done its work."""
 
 
-def _folder(*, demo: bool) -> AbstractContextManager[str | None]:
+def _temporary(*, demo: bool) -> AbstractContextManager[str | None]:
     return TemporaryDirectory(prefix="spanforge-demo-") if demo else nullcontext()
 
 

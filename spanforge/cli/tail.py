@@ -43,7 +43,8 @@ def _print(event: Event, *, as_json: bool) -> None:
         console.print(f"{visible(event.event_id)}: damaged")
         return
     name = event.event_type.removeprefix("llm.")
+    took = latency(event)
     console.print(
         f"[dim]{visible(event.timestamp[:23])}[/] {visible(event.session_id)} [bold]{visible(name)}[/] "
-        f"{visible(describe(event))} [dim]{milliseconds(latency(event))}[/]"
+        f"{visible(describe(event))} [dim]{'' if took is None else f'latency {milliseconds(took)}'}[/]"
     )
