@@ -154,8 +154,10 @@ def _print_where(server: ServerSettings, port: int, key: str, *, has_pages: bool
     lines.append(("folder", server.home))
     if key:
         lines.append(("key", f"{key}  (shown this once)"))
-        lines.append(("try", f"curl -s {url}/api/rag/query -H 'Authorization: Bearer {key}'"))
-        lines.append(("", "  -H 'Content-Type: application/json' -d '{\"query\": \"What is the capital of France?\"}'"))
+        headers = f"-H 'Authorization: Bearer {key}' -H 'Content-Type: application/json'"
+        question = '{"query": "What is the capital of France?"}'
+        # In one line, so that it can be copied as it stands.
+        lines.append(("try", f"curl -s {url}/api/rag/query {headers} -d '{question}'"))
     for name, text in lines:
         console.print(f"{name:>8}  {visible(text)}", soft_wrap=True)
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 import signal
 import sys
 
@@ -22,6 +23,9 @@ def test_the_demo_answers_with_the_key_it_prints() -> None:
     try:
         found = server.told(process, "try")
         key = found["key"].split()[0]
+        program, *_, url, _, authorization, _, _, _, body = shlex.split(found["try"])
+        assert (program, url, authorization) == ("curl", f"{found['API']}/query", f"Authorization: Bearer {key}")
+        assert json.loads(body)["query"]
         with httpx.Client(base_url=found["API"].removesuffix("/api/rag"), headers=bearer(key), timeout=60) as client:
             body = client.post("/api/rag/query", json={"query": "What is the capital of France?"}).json()
             assert body["answer"] == "Paris [1]"
