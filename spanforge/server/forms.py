@@ -11,10 +11,12 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from spanforge.reference import Document
+from spanforge.reference.parsing import media_type_of
 from spanforge.server.bodies import JSON, MULTIPART, invalid, json_body, media_type
 from spanforge.server.models import MAX_DOCUMENTS, CutOptions, IngestRequest
 from spanforge.server.problems import Problem
-from spanforge.server.sniffing import sniff
+from spanforge.server.sniffing import HTML, sniff
+from spanforge.server.unfolding import check_html
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -55,6 +57,8 @@ async def upload_of(request: Request, max_depth: int) -> AsyncGenerator[tuple[Cu
 
 def _document(body: DocumentBody) -> Document:
     content = None if body.content is None else base64.b64decode(body.content, validate=True)
+    if body.text is not None and media_type_of(body.name) == HTML:
+        check_html(body.text.encode())
     return Document(
         document_id=body.document_id,
         text=body.text,

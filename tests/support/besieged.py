@@ -55,8 +55,15 @@ class Besieged:
 
     def resident_kib(self) -> int:
         """Memory of the server's process (Linux)."""
+        return self._kib("VmRSS:")
+
+    def peak_kib(self) -> int:
+        """The most memory that the server's process had so far (Linux)."""
+        return self._kib("VmHWM:")
+
+    def _kib(self, name: str) -> int:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:  # noqa: PTH123  a file of the kernel
-            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+            return next(int(line.split()[1]) for line in status if line.startswith(name))
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End the server with a signal; what it had to say is in `said`."""
