@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import sys
 
 import pytest
 
@@ -73,6 +74,12 @@ def test_what_others_lack_is_said_in_pythons_words() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'spanforge\.reference\.nothing'$"):
         importlib.import_module("spanforge.reference.nothing")
     assert importlib.util.find_spec("spanforge_something_else") is None
+
+
+def test_a_door_that_is_loaded_anew_explains_no_more_than_before() -> None:
+    before = list(sys.meta_path)
+    importlib.reload(spanforge)
+    assert sys.meta_path == before
 
 
 def test_a_name_that_never_was_is_an_attribute_error() -> None:
