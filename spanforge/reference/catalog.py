@@ -114,13 +114,17 @@ class Catalog:
             )
 
     def drop_source(self, org_id: str, data_source_id: str) -> None:
-        """Forget a data source and its documents."""
+        """Forget a data source, its documents and its jobs; a job that still runs finds itself cancelled."""
         with self._write() as db:
             for table in ("sources", "documents"):
                 db.execute(
                     f"DELETE FROM {table} WHERE org_id = ? AND data_source_id = ?",  # noqa: S608 - two constant names
                     (org_id, data_source_id),
                 )
+            db.execute(
+                "DELETE FROM jobs WHERE org_id = ? AND json_extract(body, '$.data_source_id') = ?",
+                (org_id, data_source_id),
+            )
 
     # --- documents ---
 
@@ -161,11 +165,11 @@ class Catalog:
     # --- jobs ---
 
     def put_job(self, record: JobRecord) -> None:
-        """Add or rewrite a job; a cancellation asked for meanwhile stays."""
+        """Add a job."""
         request = None if record.request is None else json.dumps(record.request)
         with self._write() as db:
             db.execute(
-                "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET body = excluded.body",
+                "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     record.output.job_id,
                     record.org_id,
@@ -175,6 +179,11 @@ class Catalog:
                     int(record.cancelled),
                 ),
             )
+
+    def update_job(self, output: IngestionOutput) -> None:
+        """Rewrite how a job stands; one that was forgotten with its data source stays so."""
+        with self._write() as db:
+            db.execute("UPDATE jobs SET body = ? WHERE job_id = ?", (output.model_dump_json(), output.job_id))
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job, None where there is none of this id."""
@@ -191,9 +200,9 @@ class Catalog:
             db.execute("UPDATE jobs SET cancelled = 1 WHERE job_id = ?", (job_id,))
 
     def is_cancelled(self, job_id: str) -> bool:
-        """Tell whether a job was asked to stop."""
+        """Tell whether a job was asked to stop, or forgotten with its data source."""
         rows = self._read("SELECT cancelled FROM jobs WHERE job_id = ?", (job_id,))
-        return bool(rows and rows[0][0])
+        return not rows or bool(rows[0][0])
 
     def _read(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._lock, _store_errors():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spanforge.reference.models import Document
     from spanforge.reference.parsing import ParsedDocument
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 """Part of every fingerprint: a change in what parsers return makes documents be read anew."""
 BATCH_CHUNKS = 1024
 """Passages held in memory between two writes, give or take one document."""
@@ -176,6 +176,11 @@ class Ingestor:
                 self._store(batch, progress)
 
     def _store(self, batch: _Batch, progress: Progress) -> None:
+        if self._catalog.source(self._org_id, self._source_id) is None:
+            # Deleted meanwhile: what is written now would belong to whoever takes the name next.
+            batch.rows.clear()
+            batch.records.clear()
+            return
         names = tuple(record.document_id for record in batch.records)
         # Forgotten first, recorded last: a process killed in between leaves documents that count as not done.
         self._catalog.drop_documents(self._org_id, self._source_id, names)

@@ -133,7 +133,7 @@ class Jobs:
     def _take_up(self, record: JobRecord, user: User) -> IngestionOutput:
         if record.request is None:
             job = record.output.model_copy(update={"status": JobStatus.FAILED, "reason": INTERRUPTED})
-            self._catalog.put_job(JobRecord(job, record.org_id, record.user_id, None))
+            self._catalog.update_job(job)
             return job
         settings = dict(record.request)
         paths = [bytes.fromhex(path).decode("utf-8", "surrogateescape") for path in settings.pop("paths")]
@@ -150,7 +150,7 @@ class Jobs:
         report: Callable[[IngestionOutput], None] | None,
     ) -> IngestionOutput:
         state = job.model_copy(update={"status": JobStatus.PROCESSING})
-        self._save(state, user)
+        self._catalog.update_job(state)
         reported = _clock.monotonic()
 
         def on_progress(progress: Progress) -> None:
@@ -161,7 +161,7 @@ class Jobs:
             now = _clock.monotonic()
             if now - reported >= _REPORT_SECONDS:
                 reported = now
-                self._save(state, user)
+                self._catalog.update_job(state)
 
         try:
             ingestor = self._make_ingestor(user.org_id, job.data_source_id, **settings)
@@ -173,11 +173,8 @@ class Jobs:
         except RagFailure as failure:
             status, reason = JobStatus.FAILED, failure.code
         state = state.model_copy(update={"status": status, "reason": reason})
-        self._save(state, user)
+        self._catalog.update_job(state)
         return state
-
-    def _save(self, job: IngestionOutput, user: User) -> None:
-        self._catalog.put_job(JobRecord(job, user.org_id, user.user_id, None))
 
     def _alive(self, job_id: str) -> AbstractContextManager[Any]:
         if self._home is None:

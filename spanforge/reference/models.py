@@ -107,7 +107,7 @@ class RetrievedDocument(ContractModel):
         relevance: Absolute measure in [0, 1] of how much of the question the passage speaks of.
         start: Offset of the first character in the document's extracted text.
         end: Offset behind the last character.
-        page: Page, sheet or row group, counted from 1, where the format has pages.
+        page: Page, counted from 1, where the format has pages.
     """
 
     chunk_id: Identifier

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from spanforge.reference.failures import EmbeddingFailed, NoAccessibleSources, NoResults, RerankFailed, Stage
+from spanforge.reference.failures import (
+    EmbeddingFailed,
+    InvalidInput,
+    NoAccessibleSources,
+    NoResults,
+    RerankFailed,
+    Stage,
+)
 from spanforge.reference.fusion import FusionMethod, fuse
 from spanforge.reference.index.base import SearchRequest, Selection
 from spanforge.reference.lexical import coverage, rarity
@@ -101,7 +108,10 @@ class Retriever:
             EmbeddingFailed: The question could not be embedded.
             IndexUnavailable: The index could not be read.
             NoResults: Nothing found is relevant on the absolute measure.
+            InvalidInput: ``rerank_model`` names another reranker than this one's.
         """
+        if request.rerank_model not in (None, self.reranker.name):
+            raise InvalidInput("rerank_model must be left out or name the pipeline's reranker; see Pipeline.modes.")
         if not sources:
             raise NoAccessibleSources
         if not query.original_query:

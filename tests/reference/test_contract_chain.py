@@ -15,7 +15,7 @@ from spanforge.reference.answering import ExtractiveAnswerer
 from spanforge.reference.answering.openai import OpenAIAnswerer
 from spanforge.reference.assembly import REFUSAL, assemble
 from spanforge.reference.checks import check_answer, check_context
-from spanforge.reference.failures import InsufficientContext
+from spanforge.reference.failures import InsufficientContext, InvalidInput
 from spanforge.reference.index import Selection
 from spanforge.reference.models import (
     AnsweringInput,
@@ -23,9 +23,13 @@ from spanforge.reference.models import (
     AssemblyOutput,
     GroundingInput,
     JobStatus,
+    RetrievalInput,
     RetrievedDocument,
 )
+from spanforge.reference.rerank import DEFAULT_RERANKER
+from spanforge.reference.retrieval import Retriever
 from spanforge.reference.tokens import default_counter
+from spanforge.reference.understanding import process_query
 from spanforge.testing import CapturedEvents
 
 COUNTER = default_counter()
@@ -88,6 +92,26 @@ def test_retrieval_input_rerank_model_is_the_pipelines(pipeline: Pipeline, spanf
     pipeline.ask(QUESTION)
     [reranked] = spanforge_events.of_type("llm.rag.reranked")
     assert reranked["model"] == pipeline.modes["reranker"]
+
+
+@pytest.mark.parametrize(("name", "taken"), [(None, True), (DEFAULT_RERANKER, True), ("another", False)])
+def test_retrieval_input_rerank_model_of_another_reranker_is_refused(
+    pipeline: Pipeline, name: str | None, taken: bool
+) -> None:
+    pipeline.ingest(NOTES, "notes")
+    retriever = Retriever(pipeline.index, pipeline.embedder)
+
+    def found() -> int:
+        request = RetrievalInput(query=QUESTION, rerank_model=name)
+        out = retriever.retrieve(request, process_query(QUESTION), org_id="local", sources=("notes",))
+        return len(out.documents)
+
+    if taken:
+        assert found() > 0
+        return
+    with pytest.raises(InvalidInput, match="rerank_model") as caught:
+        found()
+    assert "another" not in str(caught.value)
 
 
 PUMPS = ["Akaroa", "Brindisi", "Cuxhaven", "Dunedin", "Esbjerg", "Funchal", "Gijon", "Hamar", "Izmir", "Jurmala"]

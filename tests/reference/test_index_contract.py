@@ -119,6 +119,10 @@ WRONG_FILTERS = [
     Filter(field="page", op="in", value=3),
     Filter(field="source", op="eq", value=["a"]),
     Filter(field="quality", value=float("nan")),
+    Filter(field="page", value=1.5),
+    Filter(field="page", value=2.0),
+    Filter(field="page", op="in", value=[1, 2**63]),
+    Filter(field="timestamp", op="lt", value=-(2**63) - 1),
 ]
 ATTACKS = [
     "x' OR 1=1 --",
@@ -146,7 +150,7 @@ def test_filters_select_by_typed_fields(index: Index) -> None:
 def test_a_filter_of_the_wrong_type_is_refused(index: Index) -> None:
     index.upsert([row("a", "word")])
     for condition in WRONG_FILTERS:
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match=f"filters: .*{condition.field}|filters: 'in'"):
             found(index, "word", filters=(condition,))
 
 
@@ -159,6 +163,14 @@ def test_a_value_cannot_end_its_literal(index: Index) -> None:
         assert found(index, "word", org_id=attack) == set(), attack
         assert index.delete(Selection("org", (attack,))) == 0, attack
     assert index.count(Selection("org")) == 2
+
+
+def test_numbers_up_to_the_ends_of_their_fields_are_compared(index: Index) -> None:
+    index.upsert([row("a", "word", page=1, timestamp=1.0e9, quality=0.5)])
+    for field in ("page", "timestamp", "quality"):
+        for op, value in (("lt", 2**63 - 1), ("gt", 1 - 2**63)):
+            condition = Filter.model_validate({"field": field, "op": op, "value": value})
+            assert found(index, "word", filters=(condition,)) == {"a"}, (field, op)
 
 
 def test_deleted_rows_are_gone_from_both_searches(index: Index) -> None:

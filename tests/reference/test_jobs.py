@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from spanforge.reference import Document, Pipeline, User
-from spanforge.reference.failures import IndexUnavailable
+from spanforge.reference import DataSource, Document, Pipeline, User
+from spanforge.reference.failures import IndexUnavailable, InvalidInput
 from spanforge.reference.index import Selection
+from spanforge.reference.index.lance import MAX_WORD_INDEXES
 from spanforge.reference.jobs import CANCELLED, INTERRUPTED
 from spanforge.reference.models import JobStatus
 
@@ -92,6 +93,7 @@ def test_two_processes_ingest_at_once_with_no_chunk_twice(tmp_path: Path, folder
 
 def test_a_job_whose_process_died_is_taken_up_again(tmp_path: Path, folder: Path) -> None:
     with Pipeline(tmp_path / "home") as pipeline:
+        pipeline.put_source(DataSource(data_source_id="default"))
         job, _ = pipeline.jobs.create([folder], LOCAL, "default", {"chunk_size": 512, "chunk_overlap": 50})
         documents, _ = pipeline.jobs.create(
             [Document(document_id="d", text="x")], LOCAL, "default", {"chunk_size": 512, "chunk_overlap": 50}
@@ -117,6 +119,7 @@ def test_a_job_that_lives_is_left_alone(tmp_path: Path, folder: Path) -> None:
 
 def test_a_cancelled_job_ends_failed_and_leaves_nothing_half_indexed(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path / "home")
+    pipeline.put_source(DataSource(data_source_id="default"))
     documents = [
         Document(document_id=f"d{i}", text="\n\n".join(f"Paragraph {j} of {i}." for j in range(60))) for i in range(40)
     ]
@@ -165,6 +168,47 @@ def test_deleted_text_is_gone_from_the_files(tmp_path: Path) -> None:
         assert in_files(kept)
         pipeline.ingest(Document(document_id="k", text="replaced"), "open")
         assert not in_files(kept)
+
+
+def test_the_jobs_of_a_deleted_source_go_with_it_and_one_at_work_leaves_nothing(folder: Path) -> None:
+    with Pipeline() as pipeline:
+        done = pipeline.ingest(Document(document_id="k", text="kept"), "kept")
+        gone = pipeline.ingest(Document(document_id="d", text="first"), "doomed")
+
+        def report(_: object) -> None:
+            if any(source.data_source_id == "doomed" for source in pipeline.sources()):
+                pipeline.delete("doomed")
+
+        ended = pipeline.ingest(folder, "doomed", report=report)
+        assert (ended.status, ended.reason, ended.indexed) == (JobStatus.FAILED, CANCELLED, 0)
+        assert pipeline.jobs.get(done.job_id, LOCAL).status is JobStatus.COMPLETED
+        for job in (gone, ended):
+            with pytest.raises(InvalidInput):
+                pipeline.jobs.get(job.job_id, LOCAL)
+        assert pipeline.index.count(Selection("local", ("doomed",))) == 0
+        assert pipeline.jobs.resume(LOCAL) == []
+
+
+def test_text_deleted_by_a_process_that_died_is_gone_after_the_next_run(tmp_path: Path) -> None:
+    canary = secrets.token_hex(24)
+    home = tmp_path / "home"
+    with Pipeline(home) as pipeline:
+        pipeline.ingest([Document(document_id=f"d{i}", text=f"{canary if i else 'kept'} {i}") for i in range(3)])
+        pipeline.index.delete(Selection("local", document_ids=("d1", "d2")))  # and no more: it dies here
+    assert any(canary.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+    with Pipeline(home) as pipeline:
+        pipeline.ingest(Document(document_id="new", text="Something else."))
+        assert pipeline.index.count(Selection("local")) == 2
+    assert not any(canary.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_small_additions_do_not_pile_up_files_and_word_indexes(tmp_path: Path) -> None:
+    with Pipeline(tmp_path / "home", embedder=None) as pipeline:
+        for i in range(3 * MAX_WORD_INDEXES):
+            pipeline.ingest(Document(document_id=f"d{i}", text=f"Note {i}."))
+            folders = list((tmp_path / "home").rglob("_indices/*"))
+            assert 1 <= len(folders) <= MAX_WORD_INDEXES + 2
+        assert len(pipeline.retrieve("note", top_k=100).documents) == 3 * MAX_WORD_INDEXES
 
 
 def test_an_index_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:

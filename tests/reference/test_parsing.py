@@ -12,6 +12,7 @@ from spanforge.reference.chunking import Chunker, slices
 from spanforge.reference.failures import ParseError, UnsupportedFormat
 from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
 from spanforge.reference.parsing.base import SEPARATOR
+from spanforge.reference.parsing.tabular import ROWS_A_SECTION
 from spanforge.reference.tokens import EstimateCounter, default_counter
 
 
@@ -25,6 +26,12 @@ def whole(parsed: ParsedDocument) -> str:
 
 def test_the_formats_are_those_promised() -> None:
     assert {".pdf", ".docx", ".html", ".md", ".csv", ".tsv", ".jsonl", ".txt"} <= supported_suffixes()
+
+
+def test_a_table_has_no_pages() -> None:
+    rows = "".join(f"{i},name {i}\n" for i in range(ROWS_A_SECTION + 1))
+    parsed = read("t.csv", f"id,name\n{rows}".encode())
+    assert [section.page for section in parsed.sections] == [None, None]
 
 
 def test_pdf_pages_are_numbered() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spanforge.reference.models import Filter
 
 _NUMERIC = frozenset({"page", "timestamp", "quality"})
+_INTEGER_END = 2**63
 _OPERATORS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -61,7 +62,7 @@ def check_filter(condition: Filter) -> None:
 
     Raises:
         InvalidInput: A number for a text field, a text for a number field, a list for a comparison, or the
-        reverse.
+        reverse; a number that no field holds.
     """
     value = filter_value(condition.value)
     if (condition.op == "in") != isinstance(value, list):
@@ -73,6 +74,10 @@ def check_filter(condition: Filter) -> None:
             raise InvalidInput(f"filters: {condition.field} takes {'numbers' if numeric else 'texts'}.")
         if isinstance(item, float) and not math.isfinite(item):
             raise InvalidInput(f"filters: {condition.field} takes finite numbers.")
+        if condition.field == "page" and not isinstance(item, int):
+            raise InvalidInput("filters: page takes whole numbers; write 2, not 2.0.")
+        if isinstance(item, int) and not -_INTEGER_END <= item < _INTEGER_END:
+            raise InvalidInput(f"filters: {condition.field} takes numbers of at most 63 bits.")
 
 
 def expression(selection: Selection, dialect: Dialect) -> str:

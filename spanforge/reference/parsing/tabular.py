@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROWS_A_SECTION = 1000
-"""Rows of one section; its number stands as the page of a citation."""
+"""Rows of one section: a table may be longer than what is cut at once."""
 
 
 def parse_csv(content: bytes) -> ParsedDocument:
@@ -64,17 +64,16 @@ def _sniffed(text: str, delimiter: str) -> str:
 
 
 def _sections(lines: Iterator[str]) -> Iterator[Section]:
-    page = 1
     block: list[str] = []
     for line in lines:
         if not line:
             continue
         block.append(line)
         if len(block) == ROWS_A_SECTION:
-            yield Section("\n".join(block), "table", page=page)
-            page, block = page + 1, []
+            yield Section("\n".join(block), "table")
+            block = []
     if block:
-        yield Section("\n".join(block), "table", page=page)
+        yield Section("\n".join(block), "table")
 
 
 def _json_lines(text: str) -> Iterator[str]:
