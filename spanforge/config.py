@@ -207,6 +207,7 @@ class ServerSettings(BaseModel):
         max_json_depth: Deepest nesting of a JSON body.
         requests_per_minute: Requests an organisation may make in a minute, on average.
         burst: Requests an organisation may make at once.
+        wrong_credentials_per_minute: Wrong keys and tokens that one address may send in a minute, and at once.
         max_concurrent: Questions worked on at once; more are answered 503.
         max_concurrent_per_org: Questions of one organisation worked on at once; more are answered 429.
         max_jobs_per_org: Ingestion jobs of one organisation that may wait or run.
@@ -238,6 +239,7 @@ class ServerSettings(BaseModel):
     max_json_depth: int = Field(default=16, ge=4, le=100)
     requests_per_minute: float = Field(default=600.0, gt=0)
     burst: int = Field(default=100, ge=1)
+    wrong_credentials_per_minute: int = Field(default=30, ge=1)
     max_concurrent: int = Field(default=32, ge=1)
     max_concurrent_per_org: int = Field(default=16, ge=1)
     max_jobs_per_org: int = Field(default=16, ge=1)

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError
 from spanforge.sdk import ServerSettings, sf_rag
+from spanforge.server.guessing import WrongCredentials
 from spanforge.server.identity import Authenticator
 from spanforge.server.jobs import JobRunner
 from spanforge.server.jwks import key_set
@@ -29,7 +30,7 @@ from spanforge.server.service import Service
 from spanforge.server.tenants import Tenants, pipeline_maker
 from spanforge.server.throttle import Throttle
 from spanforge.server.tokens import TokenVerifier
-from spanforge.server.viewing import mount_viewer
+from spanforge.server.viewing import SIGN_IN, mount_viewer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -77,6 +78,7 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _internal_problem)
     app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(WrongCredentials, per_minute=settings.wrong_credentials_per_minute, sign_in=SIGN_IN)
     app.add_middleware(HostCheck, names=names)
     app.add_middleware(Requests)
     return app

@@ -1,4 +1,4 @@
-"""How much one organisation may ask, so that none can use up what the others need."""
+"""How much one organisation, or one address, may ask, so that none can use up what the others need."""
 
 from __future__ import annotations
 
@@ -23,6 +23,40 @@ class _Bucket:
     filled_at: float
 
 
+class Buckets:
+    """Token buckets by name. The one not taken from for the longest time is forgotten, which is to say full.
+
+    Args:
+        per_minute: Tokens a bucket regains in a minute.
+        burst: Tokens a full bucket holds.
+    """
+
+    def __init__(self, per_minute: float, burst: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = burst
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def wait_s(self, name: str) -> int:
+        """Return after how many whole seconds a bucket has a token; 0 where it has one."""
+        bucket = self._buckets.get(name)
+        tokens = self._burst if bucket is None else self._refilled(bucket)
+        return 0 if tokens >= 1 else max(1, math.ceil((1 - tokens) / self._per_second))
+
+    def take(self, name: str) -> None:
+        """Take a token out of a bucket, where it has one."""
+        bucket = self._buckets.setdefault(name, _Bucket(self._burst, _clock.monotonic()))
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        bucket.tokens = max(0.0, self._refilled(bucket) - 1)
+
+    def _refilled(self, bucket: _Bucket) -> float:
+        now = _clock.monotonic()
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_second)
+        bucket.filled_at = now
+        return bucket.tokens
+
+
 class Throttle:
     """A token bucket and a count of work at hand for each organisation. Used from the event loop alone.
 
@@ -34,11 +68,9 @@ class Throttle:
     """
 
     def __init__(self, *, per_minute: float, burst: int, at_once: int, at_once_per_org: int) -> None:
-        self._per_second = per_minute / 60
-        self._burst = burst
         self._at_once = at_once
         self._at_once_per_org = at_once_per_org
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets = Buckets(per_minute, burst)
         self._working: Counter[str] = Counter()
 
     @property
@@ -52,17 +84,9 @@ class Throttle:
         Raises:
             Problem: The organisation has made too many.
         """
-        now = _clock.monotonic()
-        bucket = self._buckets.setdefault(org_id, _Bucket(self._burst, now))
-        self._buckets.move_to_end(org_id)
-        if len(self._buckets) > _REMEMBERED:
-            self._buckets.popitem(last=False)
-        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_second)
-        bucket.filled_at = now
-        if bucket.tokens < 1:
-            wait = math.ceil((1 - bucket.tokens) / self._per_second)
-            raise Problem("RATE_LIMITED", headers={"Retry-After": str(max(1, wait))})
-        bucket.tokens -= 1
+        if wait := self._buckets.wait_s(org_id):
+            raise Problem("RATE_LIMITED", headers={"Retry-After": str(wait)})
+        self._buckets.take(org_id)
 
     def enter(self, org_id: str) -> None:
         """Count work that begins; `leave` must follow.

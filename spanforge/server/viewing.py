@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spanforge.server.service import Service
 
 PATH: Final = "/ui"
+SIGN_IN: Final = f"{PATH}/sign-in"
+"""Where browsers post a credential."""
 _EVENTS: Final = "events.sqlite"
 
 

@@ -96,6 +96,8 @@ def bearer(credential: str) -> dict[str, str]:
 @contextmanager
 def running(home: Path, make: Callable[[Path], Pipeline] = bundled, **settings: Any) -> Generator[Api]:
     """Run the API over a folder for the length of a block; on the same folder again, it is a restart."""
-    app = create_app(ServerSettings.load({"home": home, "burst": 10_000, **settings}), make)
+    app = create_app(
+        ServerSettings.load({"home": home, "burst": 10_000, "wrong_credentials_per_minute": 10_000, **settings}), make
+    )
     with TestClient(app, base_url=LOOPBACK, raise_server_exceptions=False) as client:
         yield Api(app, client, home)

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from pathlib import Path
 
-UNLIMITED = {"SPANFORGE_SERVER_REQUESTS_PER_MINUTE": "10000000", "SPANFORGE_SERVER_BURST": "1000000"}
+UNLIMITED = {
+    "SPANFORGE_SERVER_REQUESTS_PER_MINUTE": "10000000",
+    "SPANFORGE_SERVER_BURST": "1000000",
+    "SPANFORGE_SERVER_WRONG_CREDENTIALS_PER_MINUTE": "1000000",
+}
 """Rates have tests of their own."""
 
 
