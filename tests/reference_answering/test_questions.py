@@ -1,7 +1,8 @@
 """How often the offline answerer refuses what the bundled documents answer, and answers what they do not.
 
-The questions were written for this test, half of them (`held`) apart from the half that was looked at while the
-answerer was tuned. Those without an answer are about the documents' own subjects, where a refusal is hardest.
+The questions were written for this test: some looked at while the answerer was worked on (`tune`), some held apart then
+(`held`), and some written before the refusal was last worked on, of which only the rates were ever seen (`fresh`).
+Those without an answer are about the documents' own subjects, where a refusal is hardest.
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ def rates(pipeline: Pipeline, part: str) -> Rates:
     )
 
 
-@pytest.mark.parametrize("part", ["tune", "held"])
-def test_questions_that_the_documents_answer_are_answered_and_most_others_refused(bundled: Pipeline, part: str) -> None:
+@pytest.mark.parametrize(("part", "made_up"), [("tune", 0.2), ("held", 0.6), ("fresh", 0.5)])
+def test_questions_that_the_documents_answer_are_answered_and_most_others_refused(
+    bundled: Pipeline, part: str, made_up: float
+) -> None:
     measured = rates(bundled, part)
     assert measured.refused <= 0.1
     assert measured.right >= 0.85
-    assert measured.made_up <= 0.65
+    assert measured.made_up <= made_up
 
 
 def ask(text: str, question: str) -> str:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from spanforge import sf_rag
 from spanforge.reference.answering.base import is_refusal
-from spanforge.reference.answering.trials import read_sets
+from spanforge.reference.answering.trials import TrialSet, read_sets
 from spanforge.reference.evaluation.metrics import calibration_error
 from spanforge.reference.evaluation.resampling import mean_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from spanforge.reference.answering.trials import Trial, TrialSet
+    from spanforge.reference.answering.trials import Trial
 
 _BINS = 5
 
@@ -28,7 +28,8 @@ def table(sets: Sequence[TrialSet]) -> Iterator[str]:
     """Yield the lines of the table, and of one that sets stated confidence beside the share of right answers."""
     yield "| questions | refused though answerable | right | answered though unanswerable | calibration error |"
     yield "|---|---|---|---|---|"
-    for one in sets:
+    everything = TrialSet("all", tuple(trial for one in sets for trial in one.trials))
+    for one in (*sets, everything):
         yes = [trial for trial in one.trials if trial.answerable]
         no = [trial for trial in one.trials if not trial.answerable]
         given = _answered(one.trials)
@@ -40,9 +41,9 @@ def table(sets: Sequence[TrialSet]) -> Iterator[str]:
     yield ""
     yield "| confidence | answers | mean confidence | right |"
     yield "|---|---|---|---|"
-    everything = _answered([trial for one in sets for trial in one.trials])
+    answers = _answered(everything.trials)
     for step in range(_BINS):
-        inside = [trial for trial in everything if min(_BINS - 1, int(trial.result.confidence * _BINS)) == step]
+        inside = [trial for trial in answers if min(_BINS - 1, int(trial.result.confidence * _BINS)) == step]
         if inside:
             stated = sum(trial.result.confidence for trial in inside) / len(inside)
             right = _share([trial.right for trial in inside])
