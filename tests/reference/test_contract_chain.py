@@ -15,8 +15,8 @@ from spanforge.reference.answering import ExtractiveAnswerer
 from spanforge.reference.answering.openai import OpenAIAnswerer
 from spanforge.reference.assembly import REFUSAL, assemble
 from spanforge.reference.checks import check_answer, check_context
-from spanforge.reference.failures import InsufficientContext, InvalidInput
-from spanforge.reference.index import Selection
+from spanforge.reference.failures import ContextOverflow, InsufficientContext, InvalidInput
+from spanforge.reference.index import SearchRequest, Selection
 from spanforge.reference.models import (
     AnsweringInput,
     AssemblyInput,
@@ -142,6 +142,22 @@ def test_retrieval_guarantee_reranking_improves_precision_over_embedding_similar
     assert right(rerank=True) == len(PUMPS) > right(rerank=False)
 
 
+def test_ingestion_input_embedding_model_makes_the_vectors_that_are_stored(pipeline: Pipeline) -> None:
+    by_topic = Pipeline(index=pipeline.index, embedder=TopicEmbedder())
+    by_topic.ingest(NOTES, "notes")
+    vector = TopicEmbedder().embed(["anything else"])[0]
+    hits = pipeline.index.search(SearchRequest("", vector, 10, Selection("local", ("notes",)))).candidates
+    assert [hit.cosine for hit in hits] == pytest.approx([1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_retrieval_input_top_k_is_how_many_come_back(pipeline: Pipeline, top_k: int) -> None:
+    pipeline.ingest(NOTES, "notes")
+    whole = pipeline.retrieve(QUESTION).documents
+    assert pipeline.retrieve(QUESTION, top_k=top_k).documents == whole[:top_k]
+    assert len(whole) > top_k
+
+
 # --- access table ---
 
 
@@ -215,6 +231,36 @@ def test_assembly_output_citations_are_one_for_each_document_in_its_order(found:
     ]
 
 
+def test_assembly_guarantee_the_prompt_fits_or_overflows(found: list[RetrievedDocument]) -> None:
+    least = assembled(found[:1]).token_count
+    for budget in (least, least + 20, 2000):
+        assert assembled(found, max_tokens=budget).token_count <= budget
+    with pytest.raises(ContextOverflow):
+        assembled(found, max_tokens=20)
+
+
+def test_assembly_guarantee_most_relevant_documents_first(found: list[RetrievedDocument]) -> None:
+    prompt = assembled(found).prompt
+    places = [prompt.index(document.text) for document in found]
+    assert places == sorted(places)
+    assert assembled(found, max_tokens=assembled(found[:1]).token_count).documents[0].text == found[0].text
+
+
+def test_assembly_guarantee_citations_map_to_source_documents(found: list[RetrievedDocument]) -> None:
+    sources = {document.document_id: document.name for document in NOTES}
+    out = assembled(found)
+    for citation, document in zip(out.citations, found, strict=True):
+        assert (citation.document_id, citation.source) == (document.document_id, sources[document.document_id])
+        assert f"[{citation.number}] Source: {citation.source}" in out.prompt
+
+
+def test_assembly_guarantee_context_and_query_are_clearly_separated(found: list[RetrievedDocument]) -> None:
+    prompt = assembled(found).prompt
+    opening, closing = prompt.index("<<<PASSAGES"), prompt.index("<<<END")
+    assert all(opening < prompt.index(document.text) < closing for document in found)
+    assert not opening < prompt.index(QUESTION) < closing
+
+
 # --- 4: grounding ---
 
 
@@ -241,6 +287,29 @@ def test_grounding_output_relevant_docs_are_among_the_documents(found: list[Retr
     relevant = [document.chunk_id for document in check_context(judged(found)).relevant_docs]
     assert found[0].chunk_id in relevant
     assert set(relevant) <= {document.chunk_id for document in found}
+
+
+def test_grounding_output_gaps_name_what_the_documents_lack(found: list[RetrievedDocument]) -> None:
+    gaps = check_context(judged(found, "Does a zeppelin lift a lighthouse?")).gaps
+    assert "zeppelin" in {gap.lower() for gap in gaps}
+
+
+def test_grounding_guarantee_checks_if_the_query_is_answerable(found: list[RetrievedDocument]) -> None:
+    assert check_context(judged(found)).is_groundable
+    assert not check_context(judged(found, "Who painted the ceiling of the chapel?")).is_groundable
+
+
+def test_grounding_guarantee_filters_out_irrelevant_documents(pipeline: Pipeline) -> None:
+    pipeline.ingest(NOTES, "notes")
+    both = [d for query in (QUESTION, "How long does Gouda ripen?") for d in pipeline.retrieve(query).documents[:1]]
+    assert [document.document_id for document in both] == ["light", "cheese"]
+    assert [document.document_id for document in check_context(judged(both)).relevant_docs] == ["light"]
+
+
+def test_grounding_guarantee_strict_mode_rejects_with_insufficient_context(found: list[RetrievedDocument]) -> None:
+    assert check_context(judged(found, strict_mode=True)).is_groundable
+    with pytest.raises(InsufficientContext):
+        check_context(judged(found, "Who painted the ceiling of the chapel?", strict_mode=True))
 
 
 # --- 5: answering ---
