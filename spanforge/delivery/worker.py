@@ -143,16 +143,14 @@ class Worker:
         where a signal handler ends the SDK.
         """
         self._close_due = True
-        if not self._has_turn(0.0 if self._stop_by is None else self._stop_by - _clock.monotonic()):
-            return
-        try:
-            if self._drainer == _NOBODY:
-                self._close_due = False
-                with self._log.lock:
-                    self.give_up("shutdown")
-                self._ask(self.sink.close)
-        finally:
-            self._using_sink.release()
+        if self._drainer != threading.get_ident():
+            self._in_turn(0.0 if self._stop_by is None else self._stop_by - _clock.monotonic(), self._close)
+
+    def _close(self) -> None:
+        self._close_due = False
+        with self._log.lock:
+            self.give_up("shutdown")
+        self._ask(self.sink.close)
 
     def ledger(self) -> SinkLedger:
         """Return the sink's ledger. The log's lock must be held."""
@@ -172,18 +170,27 @@ class Worker:
 
     def deliver_in_line(self, timeout: float) -> bool:
         """Deliver what waits from the calling thread; False if another used the sink for all of `timeout` seconds."""
+        if self._drainer == threading.get_ident():
+            # A sink that traces comes here from its own write: the outer loop takes what it adds.
+            return True
         # A sink that hangs costs that time once, not with every event.
-        if not self._has_turn(0.0 if self._hung else timeout):
-            self._hung |= timeout > 0
-            return False
-        self._hung = False
+        done = self._in_turn(0.0 if self._hung else timeout, lambda: self._drain(in_line=True))
+        self._hung = not done and (self._hung or timeout > 0)
+        return done
+
+    def _in_turn(self, timeout: float, action: Callable[[], None]) -> bool:
+        """Run `action` while no other thread uses the sink; False if another did for all of `timeout` seconds."""
         try:
-            # A sink that traces would come back here from its own write: the outer loop takes what it adds.
-            if self._drainer == _NOBODY:
-                self._drain(in_line=True)
+            if not self._has_turn(timeout):
+                return False
+            action()
+            return True
         finally:
-            self._using_sink.release()
-        return True
+            # Whatever `_has_turn` said: an interrupt may have come after it took the lock and before it could say so.
+            try:  # noqa: SIM105  `suppress` is a call, after which an interrupt may come
+                self._using_sink.release()
+            except RuntimeError:
+                pass
 
     def _has_turn(self, timeout: float) -> bool:
         """Acquire the sink, within `timeout` seconds."""
@@ -266,7 +273,7 @@ class Worker:
                 with log.lock:
                     self._supply.put_back(events[-left:])
             if self._close_due:
-                self.close_in_line()
+                self._close()
 
     def _deliver(self, events: list[Event], *, probing: bool, in_line: bool) -> None:
         tries = 0

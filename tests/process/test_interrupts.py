@@ -61,6 +61,45 @@ def test_a_user_who_interrupts_all_the_time_finds_the_ledger_exact(tmp_path, del
     assert json.loads(done) == [True, 0, 0]
 
 
+def test_interrupts_leave_no_sink_in_use_for_ever(tmp_path) -> None:
+    body = """
+import json, random, signal, threading, time
+from spanforge.sdk import configure, sf_rag
+from spanforge.sinks.memory import MemorySink
+
+class Interrupt(KeyboardInterrupt):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+configure(sinks=MemorySink(), delivery="sync")
+end = time.monotonic() + 3
+
+def trace():
+    while time.monotonic() < end:
+        sf_rag.trace_query("q")
+
+def trace_until_interrupted():
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-5, 8e-4))
+    trace()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+other = threading.Thread(target=trace, daemon=True)
+signal.signal(signal.SIGALRM, interrupt)
+other.start()
+while time.monotonic() < end:
+    try:
+        trace_until_interrupted()
+    except Interrupt:
+        pass
+other.join(20)
+left = sf_rag.flush(10)
+print(json.dumps([other.is_alive(), left, all(ledger.balanced for ledger in sf_rag.get_status().sinks.values())]))
+"""
+    assert json.loads(succeed(body, tmp_path, **UNTRACED)) == [False, 0, True]
+
+
 def test_a_handler_that_ends_the_sdk_while_its_own_thread_is_inside_sqlite_does_not_wait_for_itself(tmp_path) -> None:
     body = """
 import gc, signal
