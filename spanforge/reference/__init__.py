@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from spanforge.exceptions import MissingExtraError
+
 if TYPE_CHECKING:
     from spanforge.reference.failures import RagFailure
     from spanforge.reference.models import (
@@ -50,4 +52,9 @@ def __getattr__(name: str) -> object:
     # Parts of the package are used without numpy, so nothing is imported before it is asked for.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "spanforge":
+            raise
+    raise MissingExtraError("the reference RAG", "reference")

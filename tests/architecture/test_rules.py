@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import run
 
 import spanforge
 from spanforge import sdk
@@ -62,6 +63,12 @@ def test_the_door_says_what_is_gone():
         from spanforge.sdk import sf_pii  # noqa: F401
     with pytest.raises(AttributeError, match="spanforge 2 traces RAG"):
         spanforge.redact  # noqa: B018
+
+
+def test_the_reference_without_its_extra_names_it(tmp_path):
+    body = "import sys; sys.modules['numpy'] = None\nfrom spanforge.reference import Pipeline"
+    done = run(body, tmp_path)
+    assert "the reference RAG needs the 'reference' extra: pip install 'spanforge[reference]'" in done.stderr
 
 
 def test_the_top_level_holds_what_was_agreed():
