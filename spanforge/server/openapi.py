@@ -99,6 +99,25 @@ _STREAM: Final = (
     'event: token\ndata: {"text": "28 "}\n\nevent: citations\ndata: [{"number": 1}]\n\n'
     'event: result\ndata: {"answer": "28 days [1]"}\n\n'
 )
+_LINKS: Final[Mapping[tuple[str, str], tuple[str, Mapping[str, tuple[tuple[str, str], str, Any]]]]] = {
+    ("POST", "/api/rag/sources"): (
+        "201",
+        {
+            "ingest": (("POST", "/api/rag/ingest"), "requestBody", {"dataSourceId": "$response.body#/id"}),
+            "query": (("POST", "/api/rag/query"), "requestBody", {"dataSources": ["$response.body#/id"]}),
+            "retrieve": (("POST", "/api/rag/retrieve"), "requestBody", {"dataSources": ["$response.body#/id"]}),
+            "delete": (("DELETE", "/api/rag/sources/{id}"), "parameters", {"id": "$response.body#/id"}),
+        },
+    ),
+    ("POST", "/api/rag/ingest"): (
+        "202",
+        {
+            "follow": (("GET", "/api/rag/ingest/{jobId}"), "parameters", {"jobId": "$response.body#/jobId"}),
+            "cancel": (("DELETE", "/api/rag/ingest/{jobId}"), "parameters", {"jobId": "$response.body#/jobId"}),
+        },
+    ),
+}
+"""Where an answer leads: by status, the routes that take what is in it, and what of it."""
 _HEADERS: Final[Mapping[int, str]] = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 
 
@@ -119,6 +138,7 @@ def describe(app: FastAPI, modes: Mapping[str, str]) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for name, operation in operations.items():
             _complete(operation, (name.upper(), path), schemas)
+    _link(document["paths"])
     del schemas["HTTPValidationError"], schemas["ValidationError"]
     return document
 
@@ -155,6 +175,14 @@ def _complete(operation: dict[str, Any], route: tuple[str, str], schemas: Mappin
     operation["responses"] = responses
     if body is QueryRequest:
         responses["200"]["content"][EVENTS] = {"itemSchema": _EVENT, "example": _STREAM}
+
+
+def _link(paths: dict[str, Any]) -> None:
+    for (method, path), (status, links) in _LINKS.items():
+        paths[path][method.lower()]["responses"][status]["links"] = {
+            name: {"operationId": paths[target][verb.lower()]["operationId"], part: given}
+            for name, ((verb, target), part, given) in links.items()
+        }
 
 
 def _request_body(body: type[BaseModel], schema: Mapping[str, Any]) -> dict[str, Any]:

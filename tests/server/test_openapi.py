@@ -116,3 +116,12 @@ def _keywords(node: object) -> set[str]:
         below += [_keywords(value) for value in node.get("properties", {}).values()]
         return set(node).union(*below)
     return set().union(*map(_keywords, node)) if isinstance(node, list) else set()
+
+
+def test_answers_lead_to_operations_that_there_are(opened) -> None:
+    _, document = opened
+    operations = [one for _, one in _operations(document)]
+    answers = [answer for one in operations for answer in one["responses"].values()]
+    links = [link for answer in answers for link in answer.get("links", {}).values()]
+    assert {link["operationId"] for link in links} <= {one["operationId"] for one in operations}
+    assert len(links) == 6
