@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
 import weakref
 from collections import Counter
@@ -20,6 +18,7 @@ from spanforge.reader._decode import events_in
 from spanforge.reader._paths import expand, family
 from spanforge.server.viewer.index.lines import Found
 from spanforge.server.viewer.index.schema import connect, create
+from spanforge.server.viewer.index.scratch import discard, new_folder
 from spanforge.server.viewer.index.sources import Source, source_of
 from spanforge.server.viewer.index.writer import Placed, Stored, Writer, storable
 
@@ -72,9 +71,9 @@ class Index:
 
     def __init__(self, store: str | Path, *, poll_s: float = _POLL_S) -> None:
         self._store, self._poll_s = Path(store).expanduser(), poll_s
-        self._folder = Path(tempfile.mkdtemp(prefix="spanforge-viewer-"))
+        self._folder, owned = new_folder()
         self._path = self._folder / "index.db"
-        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._remove = weakref.finalize(self, discard, self._folder, owned)
         self._sources: list[Source] = []
         self._known: dict[tuple[int, int], Source] = {}
         self._damaged: Counter[str] = Counter()
