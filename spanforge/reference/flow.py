@@ -68,6 +68,7 @@ class Flow:
                     else:
                         output = self.parts.answerer.answer(request)
                 result = _conclude(attempt, span, output, prepared)
+            attempt.report_check(prepared)
         except GenerationFailed:
             result = self._cached(ask, instead_of_failure=True)
             if result is None:
@@ -101,6 +102,7 @@ class Flow:
                     else:
                         output = await self.parts.answerer.aanswer(request)
                 result = _conclude(attempt, span, output, prepared)
+            attempt.report_check(prepared)
         except GenerationFailed:
             result = self._cached(ask, instead_of_failure=True)
             if result is None:

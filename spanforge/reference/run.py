@@ -85,6 +85,7 @@ class Run:
     session: SessionScope
     latencies_ms: dict[str, float] = field(default_factory=dict[str, float])
     warnings: list[str] = field(default_factory=list[str])
+    _verdict: AnswerGrounding | None = field(default=None, init=False)
 
     def prepare(self) -> Prepared:
         """Go through the stages up to the prompt.
@@ -134,6 +135,18 @@ class Run:
             grounding_score=verdict.score if verdict is not None else None,
             finish_reason=output.finish_reason,
         )
+        self._verdict = verdict
+        gaps = prepared.before.gaps if prepared.before else ()
+        if is_refusal(output.answer):
+            return refusal(None, gaps=gaps, warnings=self.warnings, documents=documents)
+        if self.ask.strict and (score_of(verdict) or 0.0) < checks.GROUNDED_AT:
+            return refusal(NotGrounded(), gaps=gaps, warnings=self.warnings, documents=documents)
+        question = self.ask.query.original_query
+        return answered(output, documents, verdict, question=question, gaps=gaps, warnings=self.warnings)
+
+    def report_check(self, prepared: Prepared) -> None:
+        """Report the check of the answer, if there was one; its place is after the block that reports the answer."""
+        verdict = self._verdict
         if verdict is not None:
             tracing.evaluation(
                 grounding_score=verdict.score,
@@ -142,13 +155,6 @@ class Run:
                 claims_supported=verdict.claims_supported,
                 latency_ms=self.latencies_ms["verification"],
             )
-        gaps = prepared.before.gaps if prepared.before else ()
-        if is_refusal(output.answer):
-            return refusal(None, gaps=gaps, warnings=self.warnings, documents=documents)
-        if self.ask.strict and (score_of(verdict) or 0.0) < checks.GROUNDED_AT:
-            return refusal(NotGrounded(), gaps=gaps, warnings=self.warnings, documents=documents)
-        question = self.ask.query.original_query
-        return answered(output, documents, verdict, question=question, gaps=gaps, warnings=self.warnings)
 
     @contextmanager
     def timed(self, stage: str) -> Generator[None]:

@@ -38,6 +38,8 @@ def test_scenario_1_factual_question_with_perfect_retrieval(
     assert [citation.source for citation in result.citations_used] == ["france.md"]
     [generated] = spanforge_events.of_type("llm.rag.generated")
     assert generated["grounding_score"] == 1.0
+    stages = [event.event_type.removeprefix("llm.rag.") for event in spanforge_events]
+    assert stages == ["query", "retrieved", "reranked", "generated", "evaluated", "session"]
 
 
 def test_scenario_2_query_with_no_relevant_documents(bundled: Pipeline, spanforge_events: CapturedEvents) -> None:
