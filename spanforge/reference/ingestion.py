@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 PARSER_VERSION = "2"
 """Part of every fingerprint: a change in what parsers return makes documents be read anew."""
-BATCH_CHUNKS = 1024
+BATCH_CHUNKS = 2048
 """Passages held in memory between two writes, give or take one document."""
-BATCH_DOCUMENTS = 256
+BATCH_DOCUMENTS = 512
 MAX_VECTOR_IDS = 10_000
 """Ids a report lists at most, so that a job's memory does not grow with the corpus."""
 

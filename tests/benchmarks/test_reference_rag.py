@@ -68,7 +68,8 @@ def test_tracing_costs_at_most_two_percent_of_a_query(tmp_path: Path) -> None:
     """CPU time of whole runs with tracing, on all threads, by that of the same questions without.
 
     The difference is smaller than what two runs of one question differ by, so many are paired: each question is asked
-    with and without, one right after the other and in changing order, and the median over all pairs counts.
+    with and without, one right after the other and in changing order, and the median over all pairs counts. The
+    wall time that the asker waits is printed beside it and promises nothing: a neighbour on the machine moves it more.
     """
     contents = texts(2000, 120, 1)
     documents = [Document(document_id=f"d{i}", text=text) for i, text in enumerate(contents)]
@@ -76,23 +77,26 @@ def test_tracing_costs_at_most_two_percent_of_a_query(tmp_path: Path) -> None:
     with Pipeline(tmp_path) as pipeline:
         pipeline.ingest(documents)
 
-        def cost(question: str, *, traced: bool) -> float:
+        def cost(question: str, *, traced: bool) -> tuple[float, float]:
             configure(sinks="memory", disabled=not traced)
             with sf_rag.session(question):  # starts the worker, on nobody's clock
                 pass
-            started = time.process_time()
+            asked, started = time.perf_counter(), time.process_time()
             assert pipeline.ask(question).citations_used
-            return time.process_time() - started
+            return time.process_time() - started, time.perf_counter() - asked
 
         ratios: list[float] = []
+        waits: list[float] = []
         for number in range(TRACED_ROUNDS):
             for i, question in enumerate(questions):
                 first = bool((number + i) % 2)
                 costs = {first: cost(question, traced=first), not first: cost(question, traced=not first)}
-                ratios.append(costs[True] / costs[False])
+                ratios.append(costs[True][0] / costs[False][0])
+                waits.append(costs[True][1] / costs[False][1])
         configure(sinks="memory", disabled=False)
     share = statistics.median(ratios[len(questions) :]) - 1.0
-    print(f"tracing costs {share:.2%} of a query, over {len(ratios)} pairs")  # noqa: T201 - the figure is what the measurement is for
+    wait = statistics.median(waits[len(questions) :]) - 1.0
+    print(f"tracing costs {share:.2%} of a query, {wait:.2%} of the asker's wait, over {len(ratios)} pairs")  # noqa: T201 - the figure is what the measurement is for
     assert share <= 0.02
 
 
@@ -192,7 +196,7 @@ MEMORY = textwrap.dedent(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of one program")
 def test_memory_of_ingestion_is_flat_in_corpus_size(tmp_path: Path) -> None:
     peaks: list[int] = []
-    for factor in (1, 8):
+    for factor in (1, 16):
         folder = tmp_path / f"corpus{factor}"
         folder.mkdir()
         for i, text in enumerate(texts(400 * factor, 600, factor)):
@@ -200,6 +204,6 @@ def test_memory_of_ingestion_is_flat_in_corpus_size(tmp_path: Path) -> None:
         command = [sys.executable, "-c", MEMORY, str(tmp_path / f"home{factor}"), str(folder)]
         environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", "SPANFORGE_SANDBOX": "1"}
         peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout))
-    print(f"peak memory {peaks[0] // 1024} MiB, of eight times the corpus {peaks[1] // 1024} MiB")  # noqa: T201 - the figure is what the measurement is for
-    # Not 1: joining the store's files takes buffers that grow until some 60,000 passages.
-    assert peaks[1] <= 1.25 * peaks[0]
+    print(f"peak memory {peaks[0] // 1024} MiB, of sixteen times the corpus {peaks[1] // 1024} MiB")  # noqa: T201 - the figure is what the measurement is for
+    # Not 1: what is left of the store's writes in the heaps of its threads, and building the word index.
+    assert peaks[1] <= 1.15 * peaks[0]
