@@ -11,6 +11,8 @@ from typing import Any, Final
 import schemathesis
 
 TEXT: Final = "Employees get 28 days of paid leave a year."
+SHORT: Final = 64
+MOST_TOKENS: Final = 32_000
 CALLS: Final = "SCHEMA_CALLS"
 """Name of the variable that names the file in which every call is noted."""
 SOURCE: Final = "SCHEMA_SOURCE"
@@ -50,6 +52,9 @@ def before_call(context: object, case: schemathesis.Case, kwargs: object) -> Non
         _make_readable(case.body)
         if is_known:
             case.body["dataSourceId"] = os.environ[SOURCE]
+    if path == "/api/rag/query" and isinstance(case.body, dict) and len(case.body.get("query", "")) > SHORT:
+        # How long a question may be is bounded by another field, in tokens.
+        case.body["maxTokens"] = MOST_TOKENS
     if path == "/api/rag/ingest/{jobId}" and is_known and _Known.job:
         case.path_parameters["jobId"] = _Known.job
 
