@@ -186,9 +186,12 @@ class JobRunner:
         state = job.model_copy(update={"status": JobStatus.PROCESSING})
         store.update(state, is_open=True)
         reported = started = _clock.monotonic()
+        # What the run counts in, asked once more where it ends early: for what was written after the last report.
+        counted: Progress | None = None
 
         def report(progress: Progress) -> None:
-            nonlocal state, reported
+            nonlocal state, reported, counted
+            counted = progress
             state = _with(state, progress)
             now = _clock.monotonic()
             if now - reported >= _REPORT_S:
@@ -205,9 +208,9 @@ class JobRunner:
                 stop=lambda: self._closing.is_set() or late() or store.is_cancelled(job.job_id),
             )
         except _Stopped:
-            return _failed(state, CANCELLED)
+            return _failed(_with(state, counted), CANCELLED)
         except RagFailure as failure:
-            return _failed(state, failure.code)
+            return _failed(_with(state, counted), failure.code)
         return self._ended(store, _with(state, progress), late=late())
 
     def _ended(self, store: Store, state: IngestionOutput, *, late: bool) -> IngestionOutput | None:
@@ -245,7 +248,9 @@ def _failed(job: IngestionOutput, reason: str) -> IngestionOutput:
     return job.model_copy(update={"status": JobStatus.FAILED, "reason": reason})
 
 
-def _with(job: IngestionOutput, progress: Progress) -> IngestionOutput:
+def _with(job: IngestionOutput, progress: Progress | None) -> IngestionOutput:
+    if progress is None:
+        return job
     return job.model_copy(
         update={
             "indexed": progress.indexed,

@@ -235,3 +235,20 @@ def test_a_killed_server_comes_back_and_finishes(tmp_path: Path) -> None:
         ended = api.ended(headers, job)
         assert (ended["status"], ended["indexed"]) == ("completed", len(many))
         assert _whole(api, "north", source) == set(many)
+
+
+def test_a_job_cancelled_behind_its_last_document_says_what_it_wrote(api: Api, monkeypatch) -> None:
+    headers = api.key()
+    source = api.source(headers)
+    with api.service.tenants.use("north") as tenant:
+        put = tenant.pipeline.catalog.put_documents
+
+        def put_then_cancel(*what: object) -> None:
+            put(*what)
+            for row in tenant.store.open_jobs():
+                tenant.store.cancel(row.output.job_id)
+
+        monkeypatch.setattr(tenant.pipeline.catalog, "put_documents", put_then_cancel)
+        job = api.ingest(headers, source, {"paris": PARIS})
+    assert (job["status"], job["reason"], job["indexed"]) == ("failed", "CANCELLED", 1)
+    assert [one["documentId"] for one in api.retrieve(headers).json()["documents"]] == ["paris"]
