@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,18 @@ import pytest
 from spanforge.cli import main
 from spanforge.cli._home import parse_user
 from spanforge.cli._output import CliError
+from spanforge.testing import capture
 
 
 @pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "ferry.md").write_text("The ferry leaves at 09:45 from pier two.")
     (folder / "photo.png").write_bytes(b"\x89PNG")
-    return folder
+    with capture():  # `ask` configures the process it runs in
+        yield folder
 
 
 def test_ingest_reports_and_ask_answers(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
