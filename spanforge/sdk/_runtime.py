@@ -236,8 +236,14 @@ class Runtime:
     def end_all(self, reason: EndReason) -> None:
         """End every open session; the caller sees to the delivery, for which it has a deadline."""
         with self._lock:
-            while self._successor is None and (session_id := self._table.any_open()) is not None:
-                self._end(session_id, reason)
+            # A signal handler or the garbage collector may be at work inside a sink's write; what ends here is not the
+            # sink's own tracing.
+            inside, writing.here = writing.here, False
+            try:
+                while self._successor is None and (session_id := self._table.any_open()) is not None:
+                    self._end(session_id, reason)
+            finally:
+                writing.here = inside
 
     def _open(self, session_id: str) -> Session:
         session = self._table.open(session_id, self.binding())
@@ -468,11 +474,8 @@ class RuntimeCell:
         runtime = self.current()
         # When the interpreter goes down, `at_exit` has been here, and threads are where they were stopped.
         if runtime is not None and not runtime.dispatcher.closed and not sys.is_finalizing():
-            # The garbage collector may be at work inside a sink's write, which has nothing to do with what ends here.
-            inside, writing.here = writing.here, False
             attempt(lambda: runtime.end_all("evicted"))
             attempt(lambda: runtime.dispatcher.leave(_LEAVE_S))
-            writing.here = inside
 
     def deliver(self) -> None:
         """Deliver what waits, within the time the settings allow; the process may go on."""

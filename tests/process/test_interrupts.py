@@ -118,6 +118,8 @@ for run in range(1, 101):
         sf_rag.trace_query("q")
     (ledger,) = sf_rag.get_status().sinks.values()
     assert (ledger.balanced, ledger.pending, ledger.failed) == (True, 0, 0), ledger
+    # What came after the end, and nothing that was open before it.
+    assert set(ledger.dropped) <= {"shutdown"} and ledger.lost <= 2, ledger
 gc.collect()
 """
     done = run(body, tmp_path)
