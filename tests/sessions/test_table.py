@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator
+
 import pytest
 
 from spanforge import _clock
 from spanforge.namespaces.event import Binding
 from spanforge.sessions.aggregate import SessionAggregate, Totals, microseconds
 from spanforge.sessions.sampling import always_kept, is_sampled
-from spanforge.sessions.table import SessionTable
+from spanforge.sessions.table import Session, SessionTable
 
 
 @pytest.fixture
@@ -32,6 +35,29 @@ def test_the_least_recently_used_makes_room(table: SessionTable) -> None:
     table.end("b")
     assert table.overdue() is None
     assert table.any_open() == "c"
+
+
+def test_what_a_signal_handler_ends_while_it_is_looked_up_is_not_found(
+    table: SessionTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.open("a", Binding())
+    monkeypatch.setattr(_clock, "monotonic_ns", lambda: table.end("a") and 0)
+    assert table.find("a") is None
+
+
+def test_what_a_signal_handler_opens_while_the_oldest_is_looked_for_disturbs_nothing(table: SessionTable) -> None:
+    class Interrupted(OrderedDict[str, Session]):
+        """Gets another session between the two steps of looking for the first."""
+
+        def __iter__(self) -> Iterator[str]:
+            steps = super().__iter__()
+            self.setdefault("b", Session("b", Binding(), 1))
+            return steps
+
+    table.open("a", Binding())
+    table._open = Interrupted(table._open)
+    assert table.any_open() == "a"
+    assert len(table) == 2
 
 
 def test_ended_sessions_are_remembered_as_far_as_their_chunk_ids_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
