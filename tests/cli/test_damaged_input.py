@@ -83,7 +83,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, out, err
 
 
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("step", [16, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 def test_a_file_that_says_anything_at_all_is_shown_or_counted(
     step: int, whole: Lines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

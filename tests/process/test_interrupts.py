@@ -26,7 +26,7 @@ configure(sinks=MemorySink(), delivery={delivery!r}, queue_events={room})
 sf_rag.trace_query("first")
 signal.signal(signal.SIGALRM, interrupt)
 hits = [{{"chunk_id": "a", "score": 0.5, "source": "s"}}] * 3
-interrupted, unbalanced, end = 0, 0, time.monotonic() + 2
+interrupted, unbalanced, end = 0, 0, time.monotonic() + 1
 
 def trace_until_interrupted():
     signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-5, 8e-4))
@@ -74,7 +74,7 @@ def interrupt(*_):
     raise Interrupt
 
 configure(sinks=MemorySink(), delivery="sync")
-end = time.monotonic() + 3
+end = time.monotonic() + 2
 
 def trace():
     while time.monotonic() < end:
@@ -158,7 +158,7 @@ import json, signal, threading, time
 from spanforge.sdk import configure, sf_rag
 from spanforge.sinks.memory import MemorySink
 
-handled, end = 0, time.monotonic() + 2
+handled, end = 0, time.monotonic() + 1
 
 def handle(*_):
     global handled

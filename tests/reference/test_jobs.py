@@ -83,6 +83,7 @@ def test_killed_at_any_moment_the_next_run_finishes_with_no_chunk_twice(tmp_path
         assert state(home) == (60, 60, 60)
 
 
+@pytest.mark.slow
 def test_two_processes_ingest_at_once_with_no_chunk_twice(tmp_path: Path, folder: Path) -> None:
     home = tmp_path / "home"
     processes = [start(tmp_path, home, folder) for _ in range(2)]

@@ -18,6 +18,7 @@ from spanforge.cli import main
 from spanforge.server.logs import Lines
 
 
+@pytest.mark.slow
 def test_the_demo_answers_with_the_key_it_prints() -> None:
     process = server.start("--demo")
     try:

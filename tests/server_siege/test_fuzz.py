@@ -50,7 +50,7 @@ def _damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     return draw(st.sampled_from(sorted(FILES))), bytes(content)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(_damaged())
 def test_damaged_uploads_end_clearly(open_api: tuple[Api, dict[str, str], str], upload: tuple[str, bytes]) -> None:
     api, headers, source = open_api
