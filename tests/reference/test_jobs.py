@@ -154,13 +154,17 @@ def test_a_job_in_the_background_can_be_followed(folder: Path) -> None:
 
 
 def test_deleted_text_is_gone_from_the_files(tmp_path: Path) -> None:
-    canary, kept = (secrets.token_hex(24) for _ in range(2))
+    canary, kept, only = (secrets.token_hex(24) for _ in range(3))
     home = tmp_path / "home"
 
     def in_files(text: str) -> bool:
         return any(text.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
     with Pipeline(home) as pipeline:
+        pipeline.ingest(Document(document_id="o", text=f"only {only}"), "first")
+        assert in_files(only)
+        assert pipeline.delete("first") == 1
+        assert not in_files(only)
         pipeline.ingest(Document(document_id="k", text=f"kept {kept}"), "open")
         pipeline.ingest([Document(document_id=f"s{i}", text=f"secret {canary} {i}") for i in range(3)], "secret")
         assert in_files(canary)

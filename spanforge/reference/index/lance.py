@@ -6,11 +6,11 @@ Words are indexed as stems made by this package, so that this engine finds by th
 from __future__ import annotations
 
 import threading
-import warnings
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from spanforge.reference.index.heap import give_back
 from spanforge.reference.lexical import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from spanforge.reference.index.base import SearchRequest, Selection
+
+T = TypeVar("T")
 
 _TABLE = "chunks"
 _INTEGERS = ("page", "start", "end", "tokens")
@@ -41,6 +43,14 @@ MAX_FILES = 20
 """Files a table may have before they are joined; a search over 32 files takes 1.6 times as long as over one."""
 MAX_WORD_INDEXES = 4
 """Word indexes of older versions that may wait on the disk before they are dropped."""
+_READ_ATTEMPTS = 5
+"""How often something is read whose files are dropped meanwhile."""
+_AT_ONCE = timedelta(milliseconds=1)
+"""Age at which old versions are dropped: the least that the store takes without warning of readers of old versions.
+
+Readers here read the newest, and again where it is dropped meanwhile. To silence the warning instead would change what
+the whole process warns of, and two threads that did so at once would change it for good.
+"""
 
 
 class LanceIndex:
@@ -64,8 +74,8 @@ class LanceIndex:
         with _store_errors():
             # Zero: a reader sees what another process wrote, at its next query.
             self._db = self._lance.connect(str(folder), read_consistency_interval=timedelta(0))
-            self._table = self._db.create_table(_TABLE, schema=self._schema(), exist_ok=True)
-            mismatch = self._table.schema != self._schema()
+            self._table = _lasting(lambda: self._db.create_table(_TABLE, schema=self._schema(), exist_ok=True))
+            mismatch = _lasting(lambda: self._table.schema) != self._schema()
         if mismatch:
             raise IndexUnavailable(
                 "The index was written with another embedding model or by another version; use that, or ingest anew."
@@ -75,7 +85,7 @@ class LanceIndex:
     def version(self) -> str:
         """Version of the table."""
         with _store_errors():
-            return str(self._table.version)
+            return _lasting(lambda: str(self._table.version))
 
     def upsert(self, rows: Sequence[IndexRow]) -> None:
         """Add or replace rows in one commit."""
@@ -93,15 +103,8 @@ class LanceIndex:
     def search(self, request: SearchRequest) -> SearchHits:
         """Search by words and by vector, each inside the selection, and join the two lists."""
         where = expression(request.selection, SQL)
-        query = " ".join(terms(request.text))
-        searches: list[Untyped] = []
         with _store_errors():
-            if query and self._table.list_indices():
-                searches.append(self._table.search(self._lance.query.MatchQuery(query, "terms")))
-            if request.vector is not None and self._dimensions:
-                nearest = self._table.search(request.vector, vector_column_name="vector")
-                searches.append(nearest.distance_type("cosine"))
-            found = self._join(self._run(searches, where, request.limit))
+            found = self._join(_lasting(lambda: self._run(self._searches(request), where, request.limit)))
         return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
 
     def delete(self, selection: Selection) -> int:
@@ -116,7 +119,7 @@ class LanceIndex:
     def count(self, selection: Selection) -> int:
         """Count the selected rows."""
         with _store_errors():
-            return int(self._table.count_rows(expression(selection, SQL)))
+            return _lasting(lambda: int(self._table.count_rows(expression(selection, SQL))))
 
     def settle(self) -> None:
         """Bring the word index up to date; drop deleted text and old versions where there are any worth it.
@@ -125,13 +128,13 @@ class LanceIndex:
         additions leaves it out while the files are few.
         """
         with self._lock, _store_errors():
-            rows = int(self._table.count_rows())
-            if not rows:
-                return
             if self._holds_deleted():
                 # The store rewrites a file only when it joins it with another: the marker makes one beside every file.
                 self._merge(self._encode([_marker(self._dimensions)]))
                 self._stale = True
+            rows = int(self._table.count_rows())
+            if not rows:
+                return
             # Made anew: the store's own merge of new words into the old index takes as long, and memory that
             # grows with all words of the table.
             self._index_words()
@@ -147,11 +150,9 @@ class LanceIndex:
         """Nothing is held open."""
 
     def _join_files(self) -> None:
-        with warnings.catch_warnings():
-            # It warns that readers of older versions will fail; readers here always read the newest.
-            warnings.simplefilter("ignore", UserWarning)
-            for _ in range(2):  # the first joins files, the second drops the versions that held them apart
-                self._table.optimize(cleanup_older_than=timedelta(0))
+        for _ in range(2):  # the first joins files, the second drops the versions that held them apart
+            time.sleep(_AT_ONCE.total_seconds())
+            self._table.optimize(cleanup_older_than=_AT_ONCE)
 
     def _holds_deleted(self) -> bool:
         """Tell whether files hold deleted rows, be it that another process deleted them and died before it settled."""
@@ -216,6 +217,16 @@ class LanceIndex:
         names = ", ".join(SQL.quote(row.chunk_id) for row in rows)
         return int(self._table.count_rows(f"chunk_id IN ({names})"))
 
+    def _searches(self, request: SearchRequest) -> list[Untyped]:
+        searches: list[Untyped] = []
+        query = " ".join(terms(request.text))
+        if query and self._table.list_indices():
+            searches.append(self._table.search(self._lance.query.MatchQuery(query, "terms")))
+        if request.vector is not None and self._dimensions:
+            nearest = self._table.search(request.vector, vector_column_name="vector")
+            searches.append(nearest.distance_type("cosine"))
+        return searches
+
     def _run(self, searches: Sequence[Untyped], where: str, limit: int) -> list[Untyped]:
         """Return each search's rows as a table; two searches run side by side, as each leaves a core idle for long."""
         columns = [*ROW_FIELDS, "terms", *(["vector"] if self._dimensions else [])]
@@ -261,6 +272,17 @@ def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
 def _marker(dimensions: int) -> IndexRow:
     vector = np.zeros(dimensions, dtype=np.float32) if dimensions else None
     return IndexRow(chunk_id=_MARKER, org_id="", data_source_id="", document_id="", text="", vector=vector)
+
+
+def _lasting(read: Callable[[], T]) -> T:
+    """Read, and again where another thread or process settled and dropped the files that were being read."""
+    for _ in range(_READ_ATTEMPTS - 1):
+        try:
+            return read()
+        except RuntimeError as error:
+            if "not found" not in str(error).lower():
+                raise
+    return read()
 
 
 def _store_errors() -> Translated:
