@@ -17,7 +17,7 @@ from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure
 from spanforge.reference.models import DataSource, IngestionOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -105,13 +105,33 @@ class Catalog:
         rows = self._read("SELECT body FROM sources WHERE org_id = ? AND data_source_id = ?", (org_id, data_source_id))
         return DataSource.model_validate_json(rows[0][0]) if rows else None
 
-    def put_source(self, source: DataSource) -> None:
-        """Add or replace a data source."""
+    def put_source(self, source: DataSource, may_replace: Callable[[DataSource], bool] = lambda _: True) -> bool:
+        """Add a data source, or replace the one of its id.
+
+        Args:
+            source: What is added.
+            may_replace: Asked about the one that is there, with nobody writing in between.
+
+        Returns:
+            Whether it was done.
+        """
+        key = (source.org_id, source.data_source_id)
         with self._write() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?)",
-                (source.org_id, source.data_source_id, source.model_dump_json()),
-            )
+            known = db.execute("SELECT body FROM sources WHERE org_id = ? AND data_source_id = ?", key).fetchone()
+            if known is not None and not may_replace(DataSource.model_validate_json(known[0])):
+                return False
+            db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?)", (*key, source.model_dump_json()))
+            return True
+
+    def ensure_source(self, source: DataSource) -> DataSource:
+        """Add a data source where there is none of its id, and return the one that is there."""
+        known: list[DataSource] = []
+
+        def keep(one: DataSource) -> bool:
+            known.append(one)
+            return False
+
+        return source if self.put_source(source, keep) else known[0]
 
     def drop_source(self, org_id: str, data_source_id: str) -> None:
         """Forget a data source, its documents and its jobs; a job that still runs finds itself cancelled."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from spanforge.reference.catalog import DocumentRecord
 from spanforge.reference.failures import EmbeddingFailed, IndexFull, IndexUnavailable, RagFailure
@@ -21,6 +21,7 @@ from spanforge.reference.parsing import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from spanforge.reference.catalog import Catalog
     from spanforge.reference.chunking import Chunk, Chunker
@@ -39,15 +40,53 @@ MAX_VECTOR_IDS = 10_000
 """Ids a report lists at most, so that a job's memory does not grow with the corpus."""
 
 
+class Stopped(Exception):  # noqa: N818 - no error: it ends a run from within
+    """The run may not write any more."""
+
+
+class Turn:
+    """A run's turn to write: the lock of all writers, given only while the run may go on.
+
+    Asking inside the lock is what makes a cancellation, or the deletion of a data source, final: whoever holds the lock
+    to do either knows that nothing is written behind it, and a name that is taken anew gets nothing of the old one.
+    """
+
+    def __init__(self, lock: AbstractContextManager[Any], may_go_on: Callable[[], bool]) -> None:
+        self._lock = lock
+        self._may_go_on = may_go_on
+
+    def __enter__(self) -> Self:
+        self._lock.__enter__()
+        given = False
+        try:
+            given = self._may_go_on()
+        finally:
+            if not given:
+                self._lock.__exit__(None, None, None)
+        if not given:
+            raise Stopped
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._lock.__exit__(kind, error, traceback)
+
+
 @dataclass(slots=True)
 class Progress:
-    """What became of the documents so far."""
+    """What became of the documents so far.
+
+    Attributes:
+        stopped: Whether the run was refused its turn to write, so that it ended before its end.
+    """
 
     indexed: int = 0
     unchanged: int = 0
     chunks: int = 0
     vector_ids: list[str] = field(default_factory=list[str], repr=False)
     failures: list[DocumentFailure] = field(default_factory=list[DocumentFailure])
+    stopped: bool = False
 
 
 @dataclass(slots=True)
@@ -57,7 +96,17 @@ class _Batch:
 
 
 class Ingestor:
-    """Reads, cuts, embeds and stores documents of one data source."""
+    """Reads, cuts, embeds and stores documents of one data source.
+
+    Args:
+        index: Where passages go.
+        catalog: Where it is recorded which documents stand in the index as a whole.
+        chunker: Cuts.
+        embedder: Makes vectors; None for an index that searches by words alone.
+        org_id: Whose documents they are.
+        data_source_id: Where they belong.
+        lock: Held while the run writes; a `Turn` may refuse, which ends the run.
+    """
 
     def __init__(
         self,
@@ -101,6 +150,19 @@ class Ingestor:
             IndexUnavailable: The store cannot be written.
         """
         progress = Progress()
+        try:
+            self._run(items, progress, report, stop)
+        except Stopped:
+            progress.stopped = True
+        return progress
+
+    def _run(
+        self,
+        items: Iterable[Waiting],
+        progress: Progress,
+        report: Callable[[Progress], None],
+        stop: Callable[[], bool],
+    ) -> None:
         batch = _Batch()
         for item in items:
             if stop():
@@ -122,7 +184,6 @@ class Ingestor:
             with self._lock:
                 self._index.settle()
         report(progress)
-        return progress
 
     def _take(self, item: Waiting, batch: _Batch, progress: Progress) -> None:
         document = item.load()
@@ -178,9 +239,7 @@ class Ingestor:
     def _store(self, batch: _Batch, progress: Progress) -> None:
         if self._catalog.source(self._org_id, self._source_id) is None:
             # Deleted meanwhile: what is written now would belong to whoever takes the name next.
-            batch.rows.clear()
-            batch.records.clear()
-            return
+            raise Stopped
         names = tuple(record.document_id for record in batch.records)
         # Forgotten first, recorded last: a process killed in between leaves documents that count as not done.
         self._catalog.drop_documents(self._org_id, self._source_id, names)

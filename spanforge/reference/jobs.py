@@ -1,14 +1,13 @@
 """Ingestion as jobs: followed, cancelled, and taken up again after a crash.
 
-A job holds a lock for as long as its process lives. A job that says it is processing while nobody holds its
-lock belonged to a process that died; `Jobs.resume` does it again, and documents that were done cost
-nothing.
+A job's lock is held from before the job can be seen until it has ended. A job that has not ended while nobody holds
+its lock belonged to a process that died; `Jobs.resume` does it again, and documents that were done cost nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,8 @@ from spanforge.reference.models import Document, IngestionOutput, JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from contextlib import AbstractContextManager
 
+    from spanforge.reference._extras import Untyped
     from spanforge.reference.catalog import Catalog
     from spanforge.reference.ingestion import Ingestor, Progress
     from spanforge.reference.loading import Waiting
@@ -45,7 +44,10 @@ class Jobs:
         self._catalog = catalog
         self._home = home
         self._make_ingestor = make_ingestor
+        self._lock = threading.Lock()
+        self._claims: dict[str, Untyped] = {}
         self._threads: dict[str, threading.Thread] = {}
+        self._closing = threading.Event()
 
     def create(
         self,
@@ -54,7 +56,7 @@ class Jobs:
         data_source_id: str,
         settings: dict[str, Any],
     ) -> tuple[IngestionOutput, list[Waiting]]:
-        """Queue a job and return it with what it is to do."""
+        """Queue a job and return it with what it is to do. It is kept for the caller, who runs or starts it."""
         items = list(items)
         todo = waiting(items)
         job = IngestionOutput(
@@ -64,7 +66,15 @@ class Jobs:
         if not any(isinstance(item, Document) for item in items):
             paths = [str(Path(item).resolve()) for item in items if not isinstance(item, Document)]
             request = {"paths": [path.encode("utf-8", "surrogateescape").hex() for path in paths], **settings}
-        self._catalog.put_job(JobRecord(job, user.org_id, user.user_id, request))
+        # Before it can be seen: whoever looks for jobs that nobody works on must not find it.
+        self._claim(job.job_id)
+        done = False
+        try:
+            self._catalog.put_job(JobRecord(job, user.org_id, user.user_id, request))
+            done = True
+        finally:
+            if not done:
+                self._let_go(job.job_id)
         return job, todo
 
     def run(
@@ -76,8 +86,11 @@ class Jobs:
         report: Callable[[IngestionOutput], None] | None = None,
     ) -> IngestionOutput:
         """Work on a job until it ends, and return how it ended. Failures of the store are in its ``reason``."""
-        with self._alive(job.job_id):
+        try:
             return self._work(job, todo, user, settings, report)
+        finally:
+            self._let_go(job.job_id)
+            self._threads.pop(job.job_id, None)
 
     def start(
         self, job: IngestionOutput, todo: Sequence[Waiting], user: User, settings: dict[str, Any]
@@ -119,20 +132,30 @@ class Jobs:
     def resume(self, user: User) -> list[IngestionOutput]:
         """Finish the user's jobs whose process died; return how they ended."""
         ended: list[IngestionOutput] = []
-        for record in self._catalog.jobs(user.org_id):
-            if record.user_id != user.user_id or record.output.status not in _UNFINISHED:
+        for listed in self._catalog.jobs(user.org_id):
+            job_id = listed.output.job_id
+            if listed.user_id != user.user_id or listed.output.status not in _UNFINISHED or not self._claim(job_id):
                 continue
-            timeout = load("filelock", "reference").Timeout if self._home else TimeoutError
             try:
-                with self._alive(record.output.job_id):
+                # As it is now: it may have ended since it was listed, or gone with its data source.
+                record = self._catalog.job(job_id)
+                if record is not None and record.output.status in _UNFINISHED:
                     ended.append(self._take_up(record, user))
-            except timeout:
-                continue  # its process lives
+            finally:
+                self._let_go(job_id)
         return ended
 
+    def close(self) -> None:
+        """Stop the jobs in the background after the document at hand, and wait for them."""
+        self._closing.set()
+        for thread in list(self._threads.values()):
+            if thread is not threading.current_thread():
+                thread.join()
+
     def _take_up(self, record: JobRecord, user: User) -> IngestionOutput:
-        if record.request is None:
-            job = record.output.model_copy(update={"status": JobStatus.FAILED, "reason": INTERRUPTED})
+        if record.request is None or record.cancelled:
+            reason = CANCELLED if record.cancelled else INTERRUPTED
+            job = record.output.model_copy(update={"status": JobStatus.FAILED, "reason": reason})
             self._catalog.update_job(job)
             return job
         settings = dict(record.request)
@@ -163,25 +186,53 @@ class Jobs:
                 reported = now
                 self._catalog.update_job(state)
 
+        def is_cancelled() -> bool:
+            return self._catalog.is_cancelled(job.job_id)
+
         try:
-            ingestor = self._make_ingestor(user.org_id, job.data_source_id, **settings)
-            progress = ingestor.run(todo, report=on_progress, stop=lambda: self._catalog.is_cancelled(job.job_id))
-            cancelled = self._catalog.is_cancelled(job.job_id) and _with(state, progress).progress < 1.0
-            status = JobStatus.FAILED if cancelled else JobStatus.COMPLETED
-            reason = CANCELLED if cancelled else None
+            ingestor = self._make_ingestor(user.org_id, job.data_source_id, lambda: not is_cancelled(), **settings)
+            progress = ingestor.run(todo, report=on_progress, stop=lambda: self._closing.is_set() or is_cancelled())
             state = _with(state, progress).model_copy(update={"vector_ids": progress.vector_ids})
+            whole = not progress.stopped and (state.progress >= 1.0 or not state.total)
+            if not whole and self._closing.is_set() and not is_cancelled():
+                return state
+            status, reason = (JobStatus.COMPLETED, None) if whole else (JobStatus.FAILED, CANCELLED)
         except RagFailure as failure:
             status, reason = JobStatus.FAILED, failure.code
         state = state.model_copy(update={"status": status, "reason": reason})
         self._catalog.update_job(state)
         return state
 
-    def _alive(self, job_id: str) -> AbstractContextManager[Any]:
-        if self._home is None:
-            return nullcontext()
-        folder = self._home / "jobs"
-        folder.mkdir(exist_ok=True)
-        return load("filelock", "reference").FileLock(folder / f"{job_id}.lock", timeout=0)
+    def _claim(self, job_id: str) -> bool:
+        """Take a job for this object, unless somebody works on it."""
+        with self._lock:
+            if job_id in self._claims:
+                return False
+            if self._home is None:
+                self._claims[job_id] = None
+                return True
+            filelock = load("filelock", "reference")
+            path = self._home / "jobs" / f"{job_id}.lock"
+            path.parent.mkdir(exist_ok=True)
+            lock = filelock.FileLock(path, timeout=0, thread_local=False)  # jobs end in another thread than they begin
+            with suppress(filelock.Timeout):
+                lock.acquire()
+                self._claims[job_id] = lock
+            return job_id in self._claims
+
+    def _let_go(self, job_id: str) -> None:
+        """Give a job back; one that has ended, or is gone, leaves no file behind."""
+        with self._lock:
+            lock = self._claims.pop(job_id, None)
+        if lock is None:
+            return
+        try:
+            record = self._catalog.job(job_id)
+            if record is None or record.output.status not in _UNFINISHED:
+                # Whoever opened it before gets a lock on nothing, and looks at the job again before doing anything.
+                Path(lock.lock_file).unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def _with(job: IngestionOutput, progress: Progress) -> IngestionOutput:

@@ -24,7 +24,7 @@ from spanforge.reference.failures import InvalidInput, PermissionDenied
 from spanforge.reference.flow import Flow
 from spanforge.reference.home import Home
 from spanforge.reference.index import Selection
-from spanforge.reference.ingestion import Ingestor
+from spanforge.reference.ingestion import Ingestor, Turn
 from spanforge.reference.jobs import Jobs
 from spanforge.reference.models import DataSource, Document, RagResult, RagStatus
 from spanforge.reference.options import LOCAL_USER, AskOptions, RetrieveOptions, retrieval_input, to_ask
@@ -175,10 +175,8 @@ class Pipeline:
             PermissionDenied: It exists and is not the user's to change, or would belong to another
             organisation.
         """
-        known = self.catalog.source(source.org_id, source.data_source_id)
-        if source.org_id != user.org_id or (known is not None and not may_change(user, known)):
+        if source.org_id != user.org_id or not self.catalog.put_source(source, lambda known: may_change(user, known)):
             raise PermissionDenied
-        self.catalog.put_source(source)
 
     def sources(self, user: User = LOCAL_USER) -> list[DataSource]:
         """Return the data sources the user may query."""
@@ -194,11 +192,11 @@ class Pipeline:
         Raises:
             PermissionDenied: There is no such data source that the user may change.
         """
-        source = self.catalog.source(user.org_id, data_source_id)
-        if source is None or not may_change(user, source):
-            raise PermissionDenied
         wanted = None if document_ids is None else tuple(document_ids)
         with self._home.write_lock:
+            source = self.catalog.source(user.org_id, data_source_id)
+            if source is None or not may_change(user, source):
+                raise PermissionDenied
             if wanted is None:
                 self.catalog.drop_source(user.org_id, data_source_id)
             else:
@@ -277,7 +275,11 @@ class Pipeline:
         self.close()
 
     def close(self) -> None:
-        """Close the answerer's connections, the index and the catalogue."""
+        """Stop the jobs in the background, then close the answerer's connections, the index and the catalogue.
+
+        Jobs that were at work end after the document at hand, and can be taken up again by `Jobs.resume`.
+        """
+        self.jobs.close()
         self._parts.answerer.close()
         self.index.close()
         self.catalog.close()
@@ -320,15 +322,13 @@ class Pipeline:
         return accessible(user, self.catalog.sources(user.org_id), options.get("data_sources"))
 
     def _writable_source(self, data_source_id: str, user: User) -> None:
-        source = self.catalog.source(user.org_id, data_source_id)
-        if source is None:
-            self.catalog.put_source(
-                DataSource(data_source_id=data_source_id, org_id=user.org_id, owner_id=user.user_id)
-            )
-        elif not may_change(user, source):
+        wanted = DataSource(data_source_id=data_source_id, org_id=user.org_id, owner_id=user.user_id)
+        if not may_change(user, self.catalog.ensure_source(wanted)):
             raise PermissionDenied
 
-    def _ingestor(self, org_id: str, data_source_id: str, *, chunk_size: int, chunk_overlap: int) -> Ingestor:
+    def _ingestor(
+        self, org_id: str, data_source_id: str, may_go_on: Callable[[], bool], *, chunk_size: int, chunk_overlap: int
+    ) -> Ingestor:
         return Ingestor(
             self.index,
             self.catalog,
@@ -336,7 +336,7 @@ class Pipeline:
             self.embedder,
             org_id=org_id,
             data_source_id=data_source_id,
-            lock=self._home.write_lock,
+            lock=Turn(self._home.write_lock, may_go_on),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from ulid import ULID
@@ -17,7 +17,7 @@ from spanforge import _clock
 from spanforge.reference.chunking import Chunker
 from spanforge.reference.failures import IndexFull, RagFailure
 from spanforge.reference.index import Selection
-from spanforge.reference.ingestion import Ingestor
+from spanforge.reference.ingestion import Ingestor, Turn
 from spanforge.reference.jobs import CANCELLED, INTERRUPTED
 from spanforge.reference.models import IngestionOutput, JobStatus
 from spanforge.reference.tokens import default_counter
@@ -27,7 +27,6 @@ from spanforge.server.store import JobRow, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
 
     from spanforge.reference import Document, User
     from spanforge.reference.ingestion import Progress
@@ -43,30 +42,6 @@ TIMED_OUT: Final = "TIMED_OUT"
 MAX_ATTEMPTS: Final = 3
 """A job that was begun so often and never ended takes the process down with it: it is not begun again."""
 _REPORT_S: Final = 0.2
-
-
-class _Stopped(Exception):  # noqa: N818  no error: it ends a job from within
-    """The job may not write any more."""
-
-
-class _Turn:
-    """A job's turn to write: the organisation's lock, given only while the job may go on."""
-
-    def __init__(self, tenant: Tenant, job_id: str) -> None:
-        self._tenant = tenant
-        self._job_id = job_id
-
-    def __enter__(self) -> Self:
-        self._tenant.writing.acquire()
-        if self._tenant.store.is_cancelled(self._job_id):
-            self._tenant.writing.release()
-            raise _Stopped
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._tenant.writing.release()
 
 
 class JobRunner:
@@ -207,11 +182,12 @@ class JobRunner:
                 report=report,
                 stop=lambda: self._closing.is_set() or late() or store.is_cancelled(job.job_id),
             )
-        except _Stopped:
-            return _failed(_with(state, counted), CANCELLED)
         except RagFailure as failure:
             return _failed(_with(state, counted), failure.code)
-        return self._ended(store, _with(state, progress), late=late())
+        state = _with(state, progress)
+        if progress.stopped:
+            return _failed(state, CANCELLED)
+        return self._ended(store, state, late=late())
 
     def _ended(self, store: Store, state: IngestionOutput, *, late: bool) -> IngestionOutput | None:
         """Return how a job whose work is over ended; None where it was only broken off."""
@@ -233,7 +209,7 @@ class JobRunner:
             pipeline.embedder,
             org_id=tenant.org_id,
             data_source_id=row.output.data_source_id,
-            lock=_Turn(tenant, row.output.job_id),
+            lock=Turn(tenant.writing, lambda: not tenant.store.is_cancelled(row.output.job_id)),
         )
 
 

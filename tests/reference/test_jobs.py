@@ -93,12 +93,14 @@ def test_two_processes_ingest_at_once_with_no_chunk_twice(tmp_path: Path, folder
 
 
 def test_a_job_whose_process_died_is_taken_up_again(tmp_path: Path, folder: Path) -> None:
+    cut = {"chunk_size": 512, "chunk_overlap": 50}
+    with Pipeline(tmp_path / "home") as dying:
+        dying.put_source(DataSource(data_source_id="default"))
+        job, _ = dying.jobs.create([folder], LOCAL, "default", cut)
+        documents, _ = dying.jobs.create([Document(document_id="d", text="x")], LOCAL, "default", cut)
+        for one in (job, documents):
+            dying.jobs._let_go(one.job_id)  # as a process's end does
     with Pipeline(tmp_path / "home") as pipeline:
-        pipeline.put_source(DataSource(data_source_id="default"))
-        job, _ = pipeline.jobs.create([folder], LOCAL, "default", {"chunk_size": 512, "chunk_overlap": 50})
-        documents, _ = pipeline.jobs.create(
-            [Document(document_id="d", text="x")], LOCAL, "default", {"chunk_size": 512, "chunk_overlap": 50}
-        )
         ended = {done.job_id: done for done in pipeline.jobs.resume(LOCAL)}
         assert (ended[job.job_id].status, ended[job.job_id].indexed) == (JobStatus.COMPLETED, 60)
         assert (ended[documents.job_id].status, ended[documents.job_id].reason) == (JobStatus.FAILED, INTERRUPTED)
