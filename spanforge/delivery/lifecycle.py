@@ -55,6 +55,7 @@ def watch(owner: Watched) -> None:
     if _hooked_in != pid:
         _hooked_in = pid
         _finalize_in_multiprocessing()
+        _listen_to_celery()
 
 
 def is_ending() -> bool:
@@ -80,6 +81,17 @@ def _finalize_in_multiprocessing() -> None:
         from multiprocessing.util import Finalize  # noqa: PLC0415  only in such a child, where it is loaded already
 
         Finalize(None, _at_exit, exitpriority=-100)
+
+
+def _listen_to_celery() -> None:
+    """The children of Celery's pool leave by `os._exit` too, and a signal of Celery's own is all they give before."""
+    signals = sys.modules.get("celery.signals")
+    if signals is not None:
+        signals.worker_process_shutdown.connect(_at_celerys_exit, weak=False, dispatch_uid=__name__)
+
+
+def _at_celerys_exit(**_told: object) -> None:
+    _at_exit()
 
 
 def _after_fork() -> None:

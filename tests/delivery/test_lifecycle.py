@@ -50,6 +50,16 @@ def test_all_who_watch_hear_of_a_fork_and_of_the_end_whoever_fails() -> None:
     assert [owner.heard for owner in owners] == [["fork", "exit"]] * 3
 
 
+def test_a_child_of_celerys_pool_hears_of_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = pytest.importorskip("celery.signals", reason="celery is not installed on this platform")
+    owner = Owner()
+    for pid in (-1, -2):  # a child, and a child of that
+        monkeypatch.setattr(lifecycle, "_hooked_in", pid)
+        lifecycle.watch(owner)
+    signals.worker_process_shutdown.send(sender=None, pid=1, exitcode=0)
+    assert owner.heard == ["exit"]
+
+
 @pytest.mark.usefixtures("_own_sigterm")
 def test_on_sigterm_events_are_delivered_before_the_handler_that_was_there() -> None:
     owner = Owner()
