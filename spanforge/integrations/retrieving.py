@@ -103,7 +103,10 @@ class Retrieval:
             with sf_rag.attach(self._session_id):
                 yield
         finally:
-            _inside.reset(token)
+            # A coroutine that is collected, not awaited to its end, is closed in whatever context that happens in;
+            # there is nothing to undo there.
+            with suppress(ValueError):
+                _inside.reset(token)
 
     def _record(self, result: Any) -> None:
         if not self._stands_back:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import gc
 import inspect
+import sys
 
 import pytest
 
@@ -196,6 +198,29 @@ def test_an_async_stream_that_is_abandoned_is_traced_as_far_as_it_went(events):
 
     asyncio.run(run())
     assert _ids_and_scores(events) == [("a", 0.9)]
+
+
+def test_a_coroutine_that_is_collected_while_it_waits_ends_without_a_word(events, monkeypatch):
+    @trace_rag
+    async def wait_for_ever(query):
+        await asyncio.get_running_loop().create_future()
+
+    def begin_and_forget():
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            # Driven by hand, because a runner cancels the tasks that are left.
+            waiting = wait_for_ever("q")
+            loop.call_soon(contextvars.Context().run, waiting.send, None)
+            loop.call_soon(loop.stop)
+            loop.run_forever()
+
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    begin_and_forget()
+    gc.collect()
+    assert said == []
+    assert _retrieved(events)["status"] == "ok"
+    assert events.of_type("llm.rag.session")[0]["status"] == "ok"
 
 
 def test_a_function_of_c_that_tells_no_signature_is_traced_too():
