@@ -16,6 +16,7 @@ from spanforge.reference.failures import ContextOverflow, TemplateError
 from spanforge.reference.grounding.text import sentence_spans
 from spanforge.reference.lexical import coverage, rarity, terms
 from spanforge.reference.models import AssemblyOutput, Citation, RetrievedDocument
+from spanforge.reference.passages import body_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,10 +155,11 @@ def _mark(content: str) -> str:
 
 
 def _shortened(document: RetrievedDocument, query: str, room: int, counter: TokenCounter) -> RetrievedDocument | None:
-    """Keep the sentences that cover the question best, in their order, within ``room`` tokens; None if none fits."""
+    """Keep the sentences and rows that cover the question best, in order, within ``room`` tokens; None if none fits."""
     if room < _MIN_PASSAGE_TOKENS:
         return None
-    sentences = [document.text[start:end] for start, end in sentence_spans(document.text)]
+    body = body_of(document)
+    sentences = [body[start:end] for start, end in sentence_spans(body)]
     passages = [frozenset(terms(sentence)) for sentence in sentences]
     weights = rarity(terms(query), passages)
     order = sorted(range(len(sentences)), key=lambda i: (-coverage(weights, passages[i]), i))
@@ -171,5 +173,6 @@ def _shortened(document: RetrievedDocument, query: str, room: int, counter: Toke
             budget -= cost
     if not kept:
         return None
-    text = " … ".join(sentences[i] for i in sorted(kept))
+    # A line each: what follows must not be read as going on in the same sentence, or the same row of a table.
+    text = "\n…\n".join(sentences[i] for i in sorted(kept))
     return document.model_copy(update={"text": text, "tokens": counter.count(text)})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from spanforge.reference import grounding
 from spanforge.reference.failures import GroundingFailed, InsufficientContext
-from spanforge.reference.index.base import under_heading
 from spanforge.reference.models import GroundingOutput
+from spanforge.reference.passages import reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,8 +77,8 @@ def check_answer(
 
 
 def contexts_of(documents: Sequence[RetrievedDocument]) -> list[str]:
-    """Return what the grounder reads of each passage: the headings over it, then its text."""
-    return [under_heading(document.heading, document.text) for document in documents]
+    """Return what the grounder reads of each passage: the headings over it, then its text, tables row by row."""
+    return [reading_of(document) for document in documents]
 
 
 def _run(work: Callable[[], T]) -> T:

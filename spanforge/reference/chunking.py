@@ -1,8 +1,9 @@
 """Cutting parsed documents into passages: by structure, within a token budget, with stable ids.
 
 A passage never crosses a section (page, table). Markdown is cut at headings and blocks before sentences,
-plain text at paragraphs before sentences, tables at rows. The same text cut with the same settings gives
-the same passages.
+plain text at paragraphs before sentences, tables at rows, and a row that is too long at its cells. A passage that
+begins inside a table or a row carries the names of the columns, or the row's first cell, in its heading. The same text
+cut with the same settings gives the same passages.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spanforge.reference._extras import load
+from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import InvalidInput
+from spanforge.reference.grounding.rows import CONTINUED, JOINT, LEVEL, drawn_tables
 from spanforge.reference.parsing.base import SEPARATOR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from spanforge.reference.parsing.base import ParsedDocument, Section
     from spanforge.reference.tokens import TokenCounter
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 """Part of every fingerprint: a change in how text is cut makes documents be cut anew."""
 _SLICE_CHARS = 16_384
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$", re.MULTILINE)
+_LONGEST_CARRIED = 400
+"""Characters of a head or a first cell that are carried along; a longer one says too little for its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,9 @@ class Chunker:
         self.counter = counter
         self.signature = f"{CHUNKER_VERSION}:{counter.name}:{size}:{overlap}"
         splitters = load("semantic_text_splitter", "reference")
-        text = splitters.TextSplitter.from_callback(counter.count, size, overlap)
-        markdown = splitters.MarkdownSplitter.from_callback(counter.count, size, overlap)
-        self._splitters = {"text": text, "table": text, "markdown": markdown}
+        self._size = size
+        self._text = splitters.TextSplitter.from_callback(counter.count, size, overlap)
+        self._markdown = splitters.MarkdownSplitter.from_callback(counter.count, size, overlap)
 
     def cut(self, document: ParsedDocument, *, scope: str) -> list[Chunk]:
         """Return the passages of a document in order.
@@ -106,22 +110,80 @@ class Chunker:
         return chunks
 
     def _cut_section(self, section: Section, title: str) -> Iterator[tuple[int, str, str]]:
-        headings = list(_HEADING.finditer(section.text)) if section.kind == "markdown" else []
-        path: list[tuple[int, str]] = []
-        position = 0
-        splitter = self._splitters[section.kind]
-        pieces = (
-            (begin + start, text)
-            for begin, part in slices(section.text)
-            for start, text in splitter.chunk_indices(part)
-        )
-        for start, text in pieces:
-            while position < len(headings) and headings[position].start() <= start:
-                level = len(headings[position][1])
-                path = [*(entry for entry in path if entry[0] < level), (level, headings[position][2])]
-                position += 1
+        above = section.heading or title
+        match section.kind:
+            case "table":
+                pieces = ((start, text, (above, *carried)) for start, text, carried in self._cut_rows(section.text))
+            case "markdown":
+                pieces = _under_headings(section.text, above, self._split(self._markdown, section.text))
+            case "text":
+                pieces = ((start, text, (above,)) for start, text in self._split(self._text, section.text))
+        for start, text, parts in pieces:
             if any(c.isalnum() for c in text):
-                yield start, text, " > ".join(name for _, name in path) or section.heading or title
+                yield start, text, LEVEL.join(part for part in parts if part)
+
+    def _split(self, splitter: Untyped, text: str) -> Iterator[tuple[int, str]]:
+        return ((begin + start, piece) for begin, part in slices(text) for start, piece in splitter.chunk_indices(part))
+
+    def _cut_rows(self, text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield passages of whole rows, none of them twice, and the parts of a row that is too long for one."""
+        begin = start = spent = 0
+        for line in text.split("\n"):
+            cost = self.counter.count(line) + 1
+            if start > begin and spent + cost > self._size:
+                yield begin, text[begin : start - 1], ()
+                begin, spent = start, 0
+            if cost > self._size:
+                for part, piece, carried in self._cut_row(line):
+                    yield start + part, piece, carried
+                begin, spent = start + len(line) + 1, 0
+            else:
+                spent += cost
+            start += len(line) + 1
+        if begin < len(text):
+            yield begin, text[begin:], ()
+
+    def _cut_row(self, row: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield the parts of a row: as many cells as fit, under the first; a cell too long for that by sentences."""
+        cells = row.split(JOINT)
+        first = f"{cells[0]}{CONTINUED}" if len(cells[0]) <= _LONGEST_CARRIED else ""
+        begin = start = spent = 0
+        for cell in cells:
+            cost = self.counter.count(cell)
+            if start > begin and spent + cost > self._size:
+                yield begin, row[begin : start - len(JOINT)], (first,) if begin else ()
+                begin, spent = start, 0
+            if cost > self._size:
+                column = cell.partition(": ")[0][:_LONGEST_CARRIED]
+                for part, piece in self._split(self._text, cell):
+                    yield start + part, piece, (column if part else "", first if start else "")
+                begin, spent = start + len(cell) + len(JOINT), 0
+            else:
+                spent += cost
+            start += len(cell) + len(JOINT)
+        if begin < len(row):
+            yield begin, row[begin:], (first,) if begin else ()
+
+
+def _under_headings(
+    text: str, above: str, pieces: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """Add to each piece of a Markdown text the headings over it, and the head of the table that it begins inside."""
+    headings = list(_HEADING.finditer(text))
+    tables = (table for table in drawn_tables(text) if len(table[2]) <= _LONGEST_CARRIED)
+    no_table = len(text), len(text), ""
+    table = next(tables, no_table)
+    path: list[tuple[int, str]] = []
+    position = 0
+    for start, piece in pieces:
+        while position < len(headings) and headings[position].start() <= start:
+            level = len(headings[position][1])
+            path = [*(entry for entry in path if entry[0] < level), (level, headings[position][2])]
+            position += 1
+        while table[1] <= start < no_table[0]:
+            table = next(tables, no_table)
+        names = tuple(name for _, name in path) or (above,)
+        yield start, piece, (*names, table[2] if table[0] <= start else "")
 
 
 def slices(text: str) -> Iterator[tuple[int, str]]:

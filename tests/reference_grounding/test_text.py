@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spanforge.reference.grounding.text import MAX_SENTENCE_CHARS, TOKEN, sentence_spans
+from spanforge.reference.grounding.rows import cells_of
+from spanforge.reference.grounding.text import MAX_ROW_CHARS, MAX_SENTENCE_CHARS, TOKEN, sentence_spans
 
 
 def cut(text: str) -> list[str]:
@@ -28,6 +30,32 @@ def test_a_wrapped_line_goes_on():
     ]
 
 
+def test_a_row_of_a_table_is_one_sentence_and_goes_on_in_no_other() -> None:
+    rows = ["item: bolt; price: 0.24", "item: nut; note: Sold out. Ask again; price: 0.07; shelf: B2"]
+    assert cut("Prices. All of them\n" + "\n".join(rows)) == ["Prices.", "All of them", *rows]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "He said this: it rained; and that: it snowed. Nobody listened.",
+        "- Opening hours: nine to five; closed: never",
+        "One remark; another: with a colon",
+    ],
+)
+def test_prose_with_colons_and_semicolons_is_no_row(line: str) -> None:
+    assert cells_of(line) == ()
+
+
+def test_the_cells_of_a_row_keep_what_stands_in_them() -> None:
+    assert [str(cell) for cell in cells_of("Mon; name: Ada; tags: a; b; time: 7:30")] == [
+        "Mon",
+        "name: Ada",
+        "tags: a; b",
+        "time: 7:30",
+    ]
+
+
 def test_other_scripts_have_sentence_marks_too():
     assert cut("\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002\u5927\u962a\u306f\u90fd\u5e02\u3067\u3059\u3002") == [
         "\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002",
@@ -44,9 +72,12 @@ def test_names_with_digits_and_dotted_abbreviations_are_one_token():
 @example("\n \n" * 500)
 @example("a" * (3 * MAX_SENTENCE_CHARS))
 @example("\\n" * 50)
+@example("a: 1; b: 2\n" * 3 + "and so on")
+@example("a: " + "x " * 1_000 + "; b: " + "y. Z " * 1_000)
 def test_spans_are_ordered_bounded_and_lose_only_white_space_and_marks(text: str):
     spans = sentence_spans(text)
-    assert all(0 < end - start <= MAX_SENTENCE_CHARS for start, end in spans)
+    longest = MAX_ROW_CHARS if "; " in text else MAX_SENTENCE_CHARS
+    assert all(0 < end - start <= longest for start, end in spans)
     assert all(left[1] <= right[0] for left, right in itertools.pairwise(spans))
     letters = [letter for letter in text.replace("\\n", "  ") if letter.isalpha()]
     kept = [letter for start, end in spans for letter in text[start:end].replace("\\n", "  ") if letter.isalpha()]

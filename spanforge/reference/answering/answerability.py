@@ -18,8 +18,8 @@ from spanforge.reference.grounding.features import FEATURES as CLAIM_FEATURES
 from spanforge.reference.grounding.model import Model
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.weights import WordWeights
-from spanforge.reference.index.base import under_heading
 from spanforge.reference.lexical import coverage, rarity, terms
+from spanforge.reference.passages import reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,9 +74,11 @@ def features_of(
     best = chosen[0]
     said = best.terms | best.context
     anywhere = frozenset[str]().union(*(unit.terms | unit.context for unit in units))
-    found = candidates(question, want, best.text) if want else []
-    counted = want.counted if want else None
-    quoted = PreparedContexts.of([" ".join(unit.text for unit in chosen)])
+    # A row that was chosen has been found to hold what is wanted, be it under the name of its column.
+    kind = None if best.cells else want
+    found = candidates(question, kind, best.text) if kind else []
+    counted = kind.counted if kind else None
+    quoted = PreparedContexts.of([("\n" if best.cells else " ").join(unit.text for unit in chosen)])
     faults = examine([asked], quoted, WordWeights()).features
     return {
         "near": mean_share(topics, said.union(*(unit.terms for unit in _neighbours(best, units)))),
@@ -84,7 +86,7 @@ def features_of(
         "relevance": _relevance(question, best.number, documents),
         "name_nowhere": unknown_names(asked, documents),
         "nowhere": min(1.0, sum(1.0 - topic.share_in(anywhere) for topic in topics) / _MANY_MISSING),
-        "kind_absent": float(want is not None and want.expected and not found),
+        "kind_absent": float(kind is not None and kind.expected and not found),
         "uncounted": float(counted is not None and not any(counted.match(best.text, one.end()) for one in found)),
         **{feature.name: faults[feature.name] for feature in _SHARED},
     }
@@ -98,7 +100,7 @@ def unknown_names(question: Sentence, documents: Sequence[RetrievedDocument]) ->
     names = question.marked_names
     if not names or len(names) == sum(map(bool, question.stems)):
         return 0.0
-    contexts = PreparedContexts.of([under_heading(document.heading, document.text) for document in documents])
+    contexts = PreparedContexts.of([reading_of(document) for document in documents])
     known = sum(name_is_known(question.stems[index], question.tokens[index], question, contexts) for index in names)
     return 1.0 - known / len(names)
 

@@ -2,7 +2,8 @@
 
 Sentences are chosen greedily by the weight of the question's words they add. Names that a chosen sentence
 brings in count as words to look for as well, which is how an answer spread over several documents is
-followed from one to the next. Whether what was chosen is an answer is `answerability`'s to say.
+followed from one to the next. Of tables only those rows are open to choice that `tables` finds to be meant.
+Whether what was chosen is an answer is `answerability`'s to say.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference.answering.answerability import default_model, features_of
 from spanforge.reference.answering.spans import Wanted, candidates, wanted
+from spanforge.reference.answering.tables import matching_rows
 from spanforge.reference.answering.units import Unit, stems, units_of
 from spanforge.reference.lexical import rarity
 
@@ -67,9 +69,12 @@ def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     """
     units = units_of(documents)
     want = wanted(question)
-    chosen, covered = _greedy(question, want, units)
+    rows = matching_rows(question, want, units)
+    chosen, covered = _greedy(question, want, [unit for unit in units if not unit.cells or unit in rows])
     if not chosen:
         return Choice()
+    if chosen[0].cells:
+        chosen = [*rows, *(unit for unit in chosen if not unit.cells)]
     features = features_of(question, want, chosen, units, documents)
     return Choice() if features["name_nowhere"] == 1.0 else Choice(tuple(chosen), covered, features)
 
@@ -116,7 +121,7 @@ def _greedy(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[
 
 
 def _said(question: str, want: Wanted | None, unit: Unit) -> frozenset[str]:
-    if want is not None and want.expected and candidates(question, want, unit.text):
+    if want is not None and want.expected and (unit.cells or candidates(question, want, unit.text)):
         return unit.terms | {_KIND}
     return unit.terms
 

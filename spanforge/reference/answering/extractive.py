@@ -1,6 +1,6 @@
 """The offline answerer: it quotes the sentences that answer best, and says so when none does.
 
-A factual question is answered by the words alone where they are plain to see.
+A factual question is answered by the words alone where they are plain to see, one about a table by its row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference.answering.base import used_citations
 from spanforge.reference.answering.choice import choose
-from spanforge.reference.answering.spans import answer_span
+from spanforge.reference.answering.spans import answer_span, wanted
+from spanforge.reference.answering.tables import quoted_cells
 from spanforge.reference.assembly import REFUSAL
 from spanforge.reference.models import AnsweringOutput
 
@@ -64,6 +65,12 @@ class ExtractiveAnswerer:
 
 
 def _compose(question: str, choice: Choice) -> str:
+    if choice.units[0].cells:
+        want = wanted(question)
+        return "\n".join(
+            f"{quoted_cells(question, want, unit) if unit.cells else _closed(unit.text)} [{unit.number}]"
+            for unit in choice.units
+        )
     if len(choice.units) == 1 and choice.covered >= MIN_COVERAGE_TO_CUT:
         unit = choice.units[0]
         span = answer_span(question, unit.sentence)

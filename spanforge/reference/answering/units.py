@@ -1,4 +1,4 @@
-"""Passages cut into the units an extractive answer is made of: sentences that can stand alone."""
+"""Passages cut into the units an extractive answer is made of: sentences that can stand alone, and rows of tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference.assembly import quoted
 from spanforge.reference.grounding.contexts import content_stem
+from spanforge.reference.grounding.rows import JOINT, Cell, cells_of, first_cell_in
 from spanforge.reference.grounding.text import TOKEN, sentence_spans
+from spanforge.reference.passages import body_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,8 @@ class Unit:
         terms: Stems of what it says.
         context: Stems of the headings over it.
         names: Stems of the names it mentions.
+        cells: Where it is a row of a table, its cells; the first is what the row is about, even where the passage
+            begins further on in the row.
     """
 
     text: str = field(repr=False)
@@ -40,6 +44,7 @@ class Unit:
     terms: frozenset[str] = field(repr=False)
     context: frozenset[str] = field(repr=False)
     names: frozenset[str] = field(repr=False)
+    cells: tuple[Cell, ...] = field(default=(), repr=False)
 
 
 def stems(text: str) -> frozenset[str]:
@@ -52,20 +57,41 @@ def units_of(documents: Sequence[RetrievedDocument]) -> list[Unit]:
     units: list[Unit] = []
     for number, document in enumerate(documents, start=1):
         heading = document.heading
+        first_cell = first_cell_in(heading)
         before = ""
-        for start, end in sentence_spans(document.text):
-            raw = document.text[start:end]
+        text = body_of(document)
+        for start, end in sentence_spans(text):
+            raw = text[start:end]
             if raw.startswith("#"):
-                heading, before = raw.lstrip("# "), ""
+                heading, before, first_cell = raw.lstrip("# "), "", ""
                 continue
-            sentence = " ".join(_EMPHASIS.sub("", _LIST_MARK.sub("", quoted(raw))).split())
-            own = stems(sentence)
-            if not own:
-                continue
-            leans = bool(before and _LEANS.match(sentence))
-            text = f"{before} {sentence}" if leans else sentence
-            said = own | stems(before) if leans else own
-            names = stems(" ".join(_NAME.findall(text)))
-            units.append(Unit(text, sentence, number, said, stems(f"{document.heading} {heading}") - said, names))
-            before = sentence
+            above = f"{document.heading} {heading}"
+            cells = cells_of(f"{first_cell}{JOINT}{raw}" if first_cell else raw)
+            unit = _row(cells, number, above) if cells else _sentence(raw, before, number, above)
+            first_cell = ""
+            if unit is not None:
+                units.append(unit)
+                before = "" if cells else unit.sentence
     return units
+
+
+def _sentence(raw: str, before: str, number: int, above: str) -> Unit | None:
+    sentence = " ".join(_EMPHASIS.sub("", _LIST_MARK.sub("", quoted(raw))).split())
+    own = stems(sentence)
+    if not own:
+        return None
+    leans = bool(before and _LEANS.match(sentence))
+    text = f"{before} {sentence}" if leans else sentence
+    said = own | stems(before) if leans else own
+    return Unit(text, sentence, number, said, stems(above) - said, _names(text))
+
+
+def _row(cells: tuple[Cell, ...], number: int, above: str) -> Unit:
+    quotable = tuple(Cell(quoted(cell.column), quoted(cell.value)) for cell in cells)
+    text = JOINT.join(map(str, quotable))
+    said = stems(text)
+    return Unit(text, text, number, said, stems(above) - said, _names(text), quotable)
+
+
+def _names(text: str) -> frozenset[str]:
+    return stems(" ".join(_NAME.findall(text)))

@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from spanforge.reference.grounding.rows import JOINT, cells_of
+
 MAX_SENTENCE_CHARS: Final = 600
 """Longer stretches without a sentence mark are cut at white space near this length."""
+
+MAX_ROW_CHARS: Final = 2_400
+"""Longer rows of tables are cut there: a row is one statement, and its first cell says what the last is about."""
 
 _BOUNDARY: Final = re.compile(
     r"(?<=[.!?])[\"'\u201d\u2019)\]]{0,3}(?:\[\d{1,3}\]){0,8}\s+"  # mark, closing quotes, citations, space
@@ -42,17 +47,37 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     Returns:
         Half-open character spans, in order, without surrounding white space, never empty, each at most
-        ``MAX_SENTENCE_CHARS`` long.
+        ``MAX_SENTENCE_CHARS`` long, or ``MAX_ROW_CHARS`` where it is a row of a table.
     """
     spans: list[tuple[int, int]] = []
     start = 0
-    for boundary in _BOUNDARY.finditer(text):
+    for begin, end in _row_lines(text):
+        _append_sentences(text, start, begin, spans)
+        _append_bounded(text, begin, end, spans, MAX_ROW_CHARS)
+        start = end
+    _append_sentences(text, start, len(text), spans)
+    return spans
+
+
+def _row_lines(text: str) -> list[tuple[int, int]]:
+    if JOINT not in text:
+        return []
+    found: list[tuple[int, int]] = []
+    start = 0
+    for line in text.split("\n"):
+        if cells_of(line):
+            found.append((start, start + len(line)))
+        start += len(line) + 1
+    return found
+
+
+def _append_sentences(text: str, start: int, end: int, spans: list[tuple[int, int]]) -> None:
+    for boundary in _BOUNDARY.finditer(text, start, end):
         if boundary.end() <= start or not _ends_sentence(text, boundary):
             continue
         _append_bounded(text, start, boundary.start(), spans)
         start = boundary.end()
-    _append_bounded(text, start, len(text), spans)
-    return spans
+    _append_bounded(text, start, end, spans)
 
 
 def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
@@ -68,10 +93,12 @@ def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
     return not _ABBREVIATION.search(text[max(0, boundary.start() - _ABBREVIATION_REACH) : boundary.start()])
 
 
-def _append_bounded(text: str, start: int, end: int, spans: list[tuple[int, int]]) -> None:
-    while end - start > MAX_SENTENCE_CHARS:
-        cut = text.rfind(" ", start + MAX_SENTENCE_CHARS // 2, start + MAX_SENTENCE_CHARS)
-        cut = cut if cut > start else start + MAX_SENTENCE_CHARS
+def _append_bounded(
+    text: str, start: int, end: int, spans: list[tuple[int, int]], longest: int = MAX_SENTENCE_CHARS
+) -> None:
+    while end - start > longest:
+        cut = text.rfind(" ", start + longest // 2, start + longest)
+        cut = cut if cut > start else start + longest
         _append_stripped(text, start, cut, spans)
         start = cut
     _append_stripped(text, start, end, spans)

@@ -1,0 +1,81 @@
+"""What a question asks for by name, as a column of a table may have it, and whether a row has a value of that kind."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from spanforge.reference.answering.spans import candidates
+from spanforge.reference.answering.units import stems
+from spanforge.reference.grounding.lexicon import MONTHS, WEEKDAYS
+from spanforge.reference.grounding.rows import JOINT
+from spanforge.reference.grounding.text import TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spanforge.reference.answering.spans import Wanted
+    from spanforge.reference.answering.units import Unit
+    from spanforge.reference.grounding.rows import Cell
+
+_PRICE: Final = stems("cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc")
+_MEASURED: Final = {
+    "tall": stems("height length size tall"),
+    "high": stems("height altitude elevation length high"),
+    "deep": stems("depth deep"),
+    "wide": stems("width breadth wide"),
+    "far": stems("distance range length far"),
+    "long": stems("length duration time span distance period long"),
+    "old": stems("age year born birth built founded old"),
+    "heavy": stems("weight mass heavy kg g t"),
+}
+"""Names of columns that hold what "how tall" and the like ask for."""
+_VERBS: Final = {
+    "cost": _PRICE,
+    "weigh": _MEASURED["heavy"] | stems("weigh"),
+    "earn": stems("salary wage pay income earnings earn"),
+}
+_NO_NOUN: Final = (
+    "is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must"
+    "|the|a|an|of|in|on|at|to|for"
+)
+_NOUN: Final = rf"(?!(?:{_NO_NOUN})\b)\w[\w-]*"
+_NAMED: Final = (
+    re.compile(rf"\b(?:what|which|whose)\s+({_NOUN}(?:\s+{_NOUN})?)"),
+    re.compile(
+        rf"\b(?:what|who|which)\s+(?:is|are|was|were)\s+the\s+({_NOUN}(?:\s+{_NOUN}){{0,2}})"
+        r"\s+(?:of|for|in|to|from|at)\b"
+    ),
+    re.compile(rf"\bhow\s+(?:many|much)\s+({_NOUN}(?:\s+{_NOUN})?)"),
+    re.compile(rf"\b(?:what|who)\s+(?:is|are|was|were)\s+[^?]*?\w['\u2019]s\s+({_NOUN}(?:\s+{_NOUN})?)"),
+)
+_HOW: Final = re.compile(rf"\bhow\s+({'|'.join(_MEASURED)})\b")
+_HOW_MUCH: Final = re.compile(r"\bhow\s+much\s+(?:is|are|was|were)\b")
+_VERB: Final = re.compile(rf"\b({'|'.join(_VERBS)})s?\b")
+
+
+def asked_attributes(question: str) -> list[frozenset[str]]:
+    """Return what a question asks for: for each thing the stems of which a table must know one."""
+    lowered = " ".join(question.lower().split())
+    asked = [stems(match[1]) for pattern in _NAMED for match in pattern.finditer(lowered)]
+    asked += [_MEASURED[match[1]] for match in _HOW.finditer(lowered)]
+    asked += [_VERBS[match[1]] for match in _VERB.finditer(lowered)]
+    if _HOW_MUCH.search(lowered):
+        asked.append(_PRICE)
+    return [alternatives for alternatives in asked if alternatives]
+
+
+def has_kind(question: str, want: Wanted | None, unit: Unit, cells: Sequence[Cell] = ()) -> bool:
+    """Tell whether a row, or some cells of it, hold a value of the kind that a question wants."""
+    if want is None or not want.expected:
+        return True
+    values = [cell.value for cell in cells or unit.cells]
+    if want.kind == "quantity":
+        return any(character.isdigit() for value in values for character in value)
+    if candidates(question, want, JOINT.join(values)):
+        return True
+    if want.kind != "time":
+        return False
+    # The name of a column may say that "10 to 17" or "July" is a time.
+    words = {token.lower() for value in values for token in TOKEN.findall(value)}
+    return any(value[:1].isdigit() for value in values) or not words.isdisjoint({*MONTHS, *WEEKDAYS})

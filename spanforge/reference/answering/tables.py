@@ -1,0 +1,202 @@
+"""Which rows of a table a question is about.
+
+A row answers if it has every name and number of the question, a number that is said beside a column's name in that
+column ("room 4", "12 seats"), and if the table knows what is asked for ("the price of", "how many seats"). Of such rows
+those that share most with the question are taken, all of them where several share the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from spanforge.reference.answering.attributes import asked_attributes, has_kind
+from spanforge.reference.answering.topics import says
+from spanforge.reference.answering.units import stems
+from spanforge.reference.grounding.rows import JOINT, Cell
+from spanforge.reference.grounding.sentence import Sentence
+from spanforge.reference.lexical import rarity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from spanforge.reference.answering.spans import Wanted
+    from spanforge.reference.answering.units import Unit
+
+MAX_ROWS: Final = 6
+"""Rows quoted at most."""
+_IN_COLUMN: Final = 0.5
+"""What a word counts that stands in a column's name, beside one that stands in the row's own cells."""
+_LEADING: Final = 2
+"""The cells that say what a row is about ..."""
+_IN_LEADING: Final = 0.25
+"""... and what a word counts more for standing there."""
+_WHOLE_CHARS: Final = 240
+"""A longer row is quoted by its leading cells and those that bear on the question."""
+_SHORTEST_DERIVED: Final = 4
+_COPULAS: Final = frozenset({"is", "are", "was", "were"})
+_ARTICLES: Final = frozenset({"the", "a", "an", "this", "that"})
+_ALTERNATIVES: Final = re.compile(r"\b(?:and|or)\b|,", re.IGNORECASE)
+_SUPERLATIVE: Final = re.compile(r"\b(?:most|least|fewest|best|worst|[a-z]{3,}est)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    unit: Unit
+    columns: tuple[frozenset[str], ...]
+    values: tuple[frozenset[str], ...]
+
+    @property
+    def named(self) -> frozenset[str]:
+        return frozenset[str]().union(*self.columns)
+
+    @property
+    def held(self) -> frozenset[str]:
+        return frozenset[str]().union(*self.values)
+
+    @property
+    def leading(self) -> frozenset[str]:
+        return frozenset[str]().union(*self.values[:_LEADING])
+
+    def knows(self, stem: str) -> bool:
+        """Tell whether it, its columns or its headings have a stem, a synonym, or a word derived from it."""
+        said = self.unit.terms | self.unit.context
+        return says(said, stem) or any(_derived(stem, other) for other in said)
+
+
+def matching_rows(question: str, want: Wanted | None, units: Sequence[Unit]) -> list[Unit]:
+    """Return the rows among some units that a question is about, in their order; none where none is an answer."""
+    rows = [_read(unit) for unit in dict.fromkeys(units) if unit.cells]
+    asked = Sentence(question, 0)
+    attributes = asked_attributes(question)
+    rows = [
+        row
+        for row in rows
+        if all(any(row.knows(stem) for stem in alternatives) for alternatives in attributes)
+        and has_kind(question, want, row.unit)
+        and not _lacks_modifier(asked, row)
+    ]
+    specific = _specific(asked)
+    meant = [row for row in rows if all(_satisfies(asked, index, row) for index in specific)]
+    if meant or not specific:
+        return _best(question, want, meant, rows)
+    if not _ALTERNATIVES.search(question):
+        return []
+    # "The M8 and the M10 bolt" are two rows; what only one of them has is looked for in each alone.
+    apart = [[row for row in rows if _satisfies(asked, index, row)] for index in specific]
+    found = [unit for group in apart for unit in _best(question, want, group, rows)]
+    return list(dict.fromkeys(found))[:MAX_ROWS]
+
+
+def quoted_cells(question: str, want: Wanted | None, unit: Unit) -> str:
+    """Return a row as it is quoted: whole where it is short, else what it is about and what bears on the question."""
+    if len(unit.text) <= _WHOLE_CHARS:
+        return unit.text
+    asked = stems(question)
+    for alternatives in asked_attributes(question):
+        asked |= alternatives
+    kept = {*range(min(_LEADING, len(unit.cells)))}
+    hits = [_hits(asked, cell) for cell in unit.cells]
+    # Of the cells that bear on the question, those of which no other bears on more: not each "reading 1", "reading 2".
+    kept |= {place for place, hit in enumerate(hits) if hit and not any(hit < other for other in hits)}
+    if want is not None and not any(has_kind(question, want, unit, (unit.cells[place],)) for place in kept):
+        kept |= {place for place, cell in enumerate(unit.cells) if has_kind(question, want, unit, (cell,))}
+    return JOINT.join(str(unit.cells[place]) for place in sorted(kept))
+
+
+def _hits(asked: frozenset[str], cell: Cell) -> frozenset[str]:
+    said = stems(str(cell))
+    return frozenset(stem for stem in asked if says(said, stem))
+
+
+def _read(unit: Unit) -> _Row:
+    return _Row(
+        unit,
+        tuple(stems(cell.column) for cell in unit.cells),
+        tuple(frozenset(map(_plain, stems(cell.value))) for cell in unit.cells),
+    )
+
+
+def _specific(asked: Sentence) -> list[int]:
+    """Return the places of a question's numbers and names, which no other number or name stands for."""
+    return [
+        index for index, stem in enumerate(asked.stems) if stem and (stem[0].isdigit() or index in asked.marked_names)
+    ]
+
+
+def _satisfies(asked: Sentence, index: int, row: _Row) -> bool:
+    stem = _plain(asked.stems[index])
+    columns = {
+        place
+        for beside in _beside(asked, index)
+        for place, column in enumerate(row.columns)
+        if says(column, asked.stems[beside])
+    }
+    inside = any(stem in row.values[place] or stem in row.columns[place] for place in columns)
+    if inside or (columns and stem[0].isdigit()):
+        return inside
+    return stem in row.held or row.knows(asked.stems[index])
+
+
+def _beside(asked: Sentence, index: int) -> Iterator[int]:
+    before = index - 2 if index and asked.tokens[index - 1].lower() in _COPULAS else index - 1
+    yield from (place for place in (before, index + 1) if 0 <= place < len(asked.stems) and asked.stems[place])
+
+
+def _lacks_modifier(asked: Sentence, row: _Row) -> bool:
+    """Tell whether a thing that the row has is asked about with a word between it and its article that is not there.
+
+    "The copper bolt" is not the bolt of a row that says nothing of copper.
+    """
+    specific = _specific(asked)
+    unknown = False
+    inside = False
+    for index, stem in enumerate(asked.stems):
+        if not stem:
+            inside, unknown = asked.tokens[index].lower() in _ARTICLES, False
+        elif inside and unknown and says(row.held, _plain(stem)):
+            return True
+        elif inside and index not in specific:
+            unknown = unknown or not row.knows(stem)
+    return False
+
+
+def _best(question: str, want: Wanted | None, meant: Sequence[_Row], rows: Sequence[_Row]) -> list[Unit]:
+    asked = frozenset(map(_plain, stems(question) - ({want.measure} if want else set())))
+    weights = rarity(asked, [row.held for row in rows])
+    scores = [_score(weights, row) for row in meant]
+    best = [row for row, score in zip(meant, scores, strict=True) if score > max(scores) - 1e-9]
+    if not best:
+        return []
+    told_apart = len(rows) == 1 or any(says(best[0].held, stem) for stem in asked if _differs(stem, rows))
+    if not told_apart and (len(best) > MAX_ROWS or _SUPERLATIVE.search(question.lower())):
+        return []
+    return [row.unit for row in best[:MAX_ROWS]]
+
+
+def _differs(stem: str, rows: Sequence[_Row]) -> bool:
+    return not all(says(row.held, stem) for row in rows)
+
+
+def _score(weights: dict[str, float], row: _Row) -> float:
+    held, named, leading = row.held, row.named, row.leading
+    score = 0.0
+    for stem, weight in weights.items():
+        # What a column is called is asked for, not said; a synonym of it in some cell is chance.
+        if stem in held or (says(held, stem) and not says(named, stem)):
+            score += weight * (1.0 + _IN_LEADING * says(leading, stem))
+        elif says(named, stem):
+            score += weight * _IN_COLUMN
+    return score
+
+
+def _plain(stem: str) -> str:
+    """Return a number without what only its writing adds: "4,000" is "4000", "07:40" is "7:40"."""
+    if not stem[0].isdigit():
+        return stem
+    return stem.replace(",", "").lstrip("0") or "0"
+
+
+def _derived(stem: str, other: str) -> bool:
+    return min(len(stem), len(other)) >= _SHORTEST_DERIVED and (stem.startswith(other) or other.startswith(stem))
