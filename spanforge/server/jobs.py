@@ -2,11 +2,15 @@
 
 A job writes only in turns, and begins each by asking whether it still may: from the moment a job is cancelled, or its
 source deleted, nothing of it is written any more, and what was written are whole documents.
+
+Jobs of one source are worked on one after the other, as they were sent: of a document that is in two of them the later
+text stays.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +56,8 @@ class JobRunner:
         self._settings = settings
         self._pool = ThreadPoolExecutor(settings.ingest_workers, "spanforge-ingest")
         self._closing = threading.Event()
+        self._lock = threading.RLock()
+        self._waiting: dict[tuple[str, str], deque[str]] = {}
 
     def submit(
         self, tenant: Tenant, user: User, source_id: str, documents: Iterable[Document], cut: dict[str, int]
@@ -71,7 +77,7 @@ class JobRunner:
             total = uploads.spool(tenant.uploads / job_id, documents)
             job = IngestionOutput(job_id=job_id, data_source_id=source_id, status=JobStatus.QUEUED, total=total)
             tenant.store.add(JobRow(job, user, cut))
-        self._start(tenant.org_id, job_id)
+            self._queue(tenant.org_id, job)
         return job
 
     def get(self, tenant: Tenant, user: User, job_id: str) -> IngestionOutput:
@@ -120,7 +126,7 @@ class JobRunner:
                 if upload.name not in waiting:
                     uploads.remove(upload)
             for row in rows:
-                self._start(row.user.org_id, row.output.job_id)
+                self._queue(row.user.org_id, row.output)
             found += len(rows)
         return found
 
@@ -131,35 +137,69 @@ class JobRunner:
 
     def close(self) -> None:
         """Stop: jobs at work end after the document at hand and stay to be taken up again."""
-        self._closing.set()
+        with self._lock:
+            self._closing.set()
         self._pool.shutdown(cancel_futures=True)
 
-    def _start(self, org_id: str, job_id: str) -> None:
-        self._pool.submit(self._run, org_id, job_id).add_done_callback(_note)
+    def _queue(self, org_id: str, job: IngestionOutput) -> None:
+        """Put a job behind those of its source that are not done."""
+        with self._lock:
+            line = self._waiting.setdefault((org_id, job.data_source_id), deque())
+            line.append(job.job_id)
+            # Where we stop it is left for the next server to take up.
+            if len(line) == 1 and not self._closing.is_set():
+                self._start(org_id, job.data_source_id, job.job_id)
+
+    def _start(self, org_id: str, source_id: str, job_id: str) -> None:
+        def ended(done: Future[None]) -> None:
+            _note(done)
+            with self._lock:
+                line = self._waiting[org_id, source_id]
+                line.popleft()
+                if not line:
+                    del self._waiting[org_id, source_id]
+                elif not self._closing.is_set():
+                    self._start(org_id, source_id, line[0])
+
+        self._pool.submit(self._run, org_id, job_id).add_done_callback(ended)
 
     def _run(self, org_id: str, job_id: str) -> None:
         with self._tenants.use(org_id) as tenant:
-            row = tenant.store.job(job_id)
-            if self._closing.is_set() or row is None or row.output.status is JobStatus.FAILED:
+            row = self._taken_up(tenant, job_id)
+            if row is None:
                 return
             # What stands unless the work says otherwise: a job must not seem to run for ever after an unforeseen error.
             job: IngestionOutput | None = _failed(row.output, FAILED)
             try:
                 job = self._work(tenant, row)
             finally:
-                if job is not None:
+                if job is None:
+                    tenant.store.give_back(job_id)
+                else:
                     tenant.store.update(job, is_open=False)
                     uploads.remove(tenant.uploads / job_id)
+
+    def _taken_up(self, tenant: Tenant, job_id: str) -> JobRow | None:
+        """Return a job that is now worked on; None where it has ended, or is gone.
+
+        It takes a turn for that: between a look at a job that waits and its change, it might be cancelled.
+        """
+        with tenant.writing:
+            row = tenant.store.job(job_id)
+            if self._closing.is_set() or row is None or row.output.status is JobStatus.FAILED:
+                return None
+            tenant.store.update(row.output.model_copy(update={"status": JobStatus.PROCESSING}), is_open=True)
+            tenant.store.begin(job_id)
+            return tenant.store.job(job_id)
 
     def _work(self, tenant: Tenant, row: JobRow) -> IngestionOutput | None:
         """Do a job and return how it ended; None where it is to be taken up again."""
         job, store = row.output, tenant.store
         if row.cancelled:
             return _failed(job, CANCELLED)
-        if store.begin(job.job_id) > MAX_ATTEMPTS:
+        if row.attempts > MAX_ATTEMPTS:
             return _failed(job, INTERRUPTED)
-        state = job.model_copy(update={"status": JobStatus.PROCESSING})
-        store.update(state, is_open=True)
+        state = job
         reported = started = _clock.monotonic()
         # What the run counts in, asked once more where it ends early: for what was written after the last report.
         counted: Progress | None = None

@@ -57,6 +57,8 @@ class KeyStore:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10.0)
         with self._lock:
+            # Each request reads: it must not wait for one who writes.
+            self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute(_SCHEMA)
 
     def add(self, user: User) -> str:

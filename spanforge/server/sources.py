@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 def visible(tenant: Tenant, user: User) -> list[Source]:
     """Return the sources the user may query."""
-    names = tenant.store.names()
+    before = tenant.store.names()
     found = tenant.pipeline.sources(user)
+    # A source has a name from before it is there; of one that is deleted meanwhile it was known before.
+    names = {**before, **tenant.store.names()}
     return [Source.of(source, names.get(source.data_source_id, source.data_source_id)) for source in found]
 
 

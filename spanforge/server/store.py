@@ -104,11 +104,13 @@ class Store:
             (output.model_dump_json(), int(is_open), output.job_id),
         )
 
-    def begin(self, job_id: str) -> int:
-        """Count an attempt at a job and return which one it is."""
+    def begin(self, job_id: str) -> None:
+        """Count an attempt at a job."""
         self._run("UPDATE jobs SET attempts = attempts + 1 WHERE job_id = ?", (job_id,))
-        rows = self._run("SELECT attempts FROM jobs WHERE job_id = ?", (job_id,))
-        return int(rows[0][0]) if rows else 0
+
+    def give_back(self, job_id: str) -> None:
+        """Count an attempt no more: it was broken off for the server's sake, and not by what the job holds."""
+        self._run("UPDATE jobs SET attempts = attempts - 1 WHERE job_id = ?", (job_id,))
 
     def cancel(self, job_id: str) -> None:
         """Note that a job was asked to stop."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spanforge.reference import DataSource, Document, Pipeline, User
-from spanforge.reference.failures import NoResults, PermissionDenied
+from spanforge.reference.failures import IndexUnavailable, NoResults, PermissionDenied
 from spanforge.reference.index import Selection
+from spanforge.reference.ingestion import Stopped, Turn
 from spanforge.reference.jobs import CANCELLED
 from spanforge.reference.models import JobStatus, Visibility
 
@@ -117,6 +118,21 @@ def test_a_name_that_is_taken_anew_gets_nothing_of_the_old_source(tmp_path: Path
         pipeline.jobs.wait(old.job_id, 60)
         assert pipeline.index.count(Selection("local")) == 0
         assert pipeline.catalog.documents("local", "desk") == []
+
+
+def test_a_turn_that_cannot_be_judged_is_given_back() -> None:
+    lock = threading.Lock()
+
+    def unreadable() -> bool:
+        raise IndexUnavailable
+
+    with pytest.raises(IndexUnavailable), Turn(lock, unreadable):
+        raise AssertionError
+    with pytest.raises(Stopped), Turn(lock, lambda: False):
+        raise AssertionError
+    with Turn(lock, lambda: True):
+        assert lock.locked()
+    assert not lock.locked()
 
 
 def test_a_source_deleted_before_its_job_begins_is_no_completed_job(monkeypatch: pytest.MonkeyPatch) -> None:

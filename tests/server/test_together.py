@@ -1,0 +1,152 @@
+"""A request that comes between two steps of another: each is answered as if they had taken turns."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from support.api import PARIS, Api, embedder, running
+
+from spanforge.reference import Pipeline
+from spanforge.server import jobs
+from spanforge.server.keys import KEYS_FILE
+from spanforge.server.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+
+PATIENCE_S = 0.5
+"""How long what must not happen is waited for."""
+
+
+class Held:
+    """The bundled embedder, which holds up the job that comes first."""
+
+    def __init__(self) -> None:
+        self._inner = embedder()
+        self.reached = threading.Event()
+        self.gate = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def embed(self, texts: list[str]) -> Any:
+        if not self.reached.is_set():
+            self.reached.set()
+            assert self.gate.wait(60)
+        return self._inner.embed(texts)
+
+    def pipeline(self, folder: Path) -> Pipeline:
+        return Pipeline(folder, embedder=self)
+
+
+def once_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, then: Callable[[], object]) -> None:
+    """Let something happen after the first time that a step is taken."""
+    step = getattr(owner, name)
+    happened: list[bool] = []
+
+    def stepped(*args: Any, **options: Any) -> Any:
+        result = step(*args, **options)
+        if not happened:
+            happened.append(True)
+            then()
+        return result
+
+    monkeypatch.setattr(owner, name, stepped)
+
+
+def test_jobs_of_one_source_are_done_as_they_were_sent_and_hold_up_no_other(tmp_path: Path) -> None:
+    held = Held()
+    with running(tmp_path, held.pipeline, ingest_workers=3) as api:
+        headers = api.key()
+        source, other = api.source(headers), api.source(headers)
+        first = api.send(headers, source, {"paris": PARIS}).json()["jobId"]
+        assert held.reached.wait(30)
+        later = api.send(headers, source, {"paris": PARIS.replace("Seine", "Oise")}).json()["jobId"]
+        assert api.ingest(headers, other, {"rome": "The capital of Italy is Rome."})["status"] == "completed"
+        threading.Timer(PATIENCE_S, held.gate.set).start()
+        assert [api.ended(headers, job)["status"] for job in (first, later)] == ["completed", "completed"]
+        found = api.retrieve(headers, dataSources=[source]).json()["documents"]
+        assert ["Oise" in one["text"] for one in found] == [True]
+
+
+def test_stopping_a_server_is_no_attempt_of_its_jobs(tmp_path: Path) -> None:
+    for number in range(jobs.MAX_ATTEMPTS + 1):
+        held = Held()
+        with running(tmp_path, held.pipeline) as api:
+            if not number:
+                headers = api.key()
+                texts = {f"d{i}": f"Note {i} of the harbour." for i in range(jobs.MAX_ATTEMPTS + 2)}
+                job = api.send(headers, api.source(headers), texts).json()["jobId"]
+            assert held.reached.wait(30)
+            api.service.jobs._closing.set()
+            held.gate.set()
+    with running(tmp_path) as api:
+        ended = api.ended(headers, job)
+        assert (ended["status"], ended["reason"], ended["indexed"]) == ("completed", None, len(texts))
+
+
+def test_a_job_cancelled_as_it_is_taken_up_does_not_begin_after_it_ended(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = api.key()
+    source = api.source(headers)
+    look, update = Store.job, Store.update
+    written: list[str] = []
+    cancelling: list[threading.Thread] = []
+
+    def note_update(self: Store, output: Any, *, is_open: bool) -> None:
+        written.append(output.status.value)
+        update(self, output, is_open=is_open)
+
+    def look_then_cancel(self: Store, job_id: str) -> Any:
+        row = look(self, job_id)
+        if not cancelling and threading.current_thread().name.startswith("spanforge-ingest"):
+            path = f"/api/rag/ingest/{job_id}"
+            cancelling.append(threading.Thread(target=lambda: api.client.delete(path, headers=headers)))
+            cancelling[0].start()
+            cancelling[0].join(PATIENCE_S)
+        return row
+
+    monkeypatch.setattr(Store, "update", note_update)
+    monkeypatch.setattr(Store, "job", look_then_cancel)
+    job = api.send(headers, source, {"paris": PARIS}).json()["jobId"]
+    ended = api.ended(headers, job)
+    cancelling[0].join(30)
+    api.service.jobs.close()  # waits for the job
+    assert (ended["status"], ended["reason"]) == ("failed", "CANCELLED")
+    assert "processing" not in written[written.index("failed") :]
+
+
+def test_a_source_is_never_listed_without_its_name(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = api.key()
+    listed = {api.source(headers, name="first"): "first"}
+    with api.service.tenants.use("north") as tenant:
+
+        def create() -> None:
+            listed[api.source(headers, name="new")] = "new"
+
+        once_after(monkeypatch, tenant.store, "names", create)
+        sources = api.client.get("/api/rag/sources", headers=headers).json()["sources"]
+    assert {one["id"]: one["name"] for one in sources} == listed
+
+
+def test_whoever_writes_keys_holds_up_nobody_who_has_one(api: Api) -> None:
+    headers = api.key()
+    with closing(sqlite3.connect(api.home / KEYS_FILE, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        answered: list[int] = []
+        asking = threading.Thread(
+            target=lambda: answered.append(api.client.get("/api/rag/sources", headers=headers).status_code)
+        )
+        asking.start()
+        asking.join(5)
+        writer.execute("ROLLBACK")
+        in_time = list(answered)
+        asking.join(30)
+    assert in_time == [200]
