@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from support.api import LOOPBACK, Api, bearer, running
 
 from spanforge.server import throttle
-from spanforge.server.guessing import place_of
+from spanforge.server.credentials import place_of
 from spanforge.server.throttle import Buckets
 
 MOST = 5
