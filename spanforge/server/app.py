@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError
 from spanforge.sdk import ServerSettings, sf_rag
-from spanforge.server.guessing import WrongCredentials
+from spanforge.server.credentials import WrongCredentials
 from spanforge.server.identity import Authenticator
 from spanforge.server.jobs import JobRunner
 from spanforge.server.jwks import key_set
@@ -114,9 +115,13 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     service: Service = app.state.service
     with _alone_in(service.settings.home):
         service.jobs.resume()
+        # While nobody asks yet: libraries and the embedding model are loaded.
+        warming = asyncio.create_task(asyncio.to_thread(service.tenants.modes))
         yield
         if app.state.close_viewer is not None:
             app.state.close_viewer()
+        # Whatever came of it, those who ask get to know it for themselves.
+        await asyncio.gather(warming, return_exceptions=True)
         service.close()
         sf_rag.flush(_FLUSH_S)
 

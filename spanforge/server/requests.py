@@ -5,6 +5,7 @@ The log has ids, digests, codes and times. It never has text, nor the message of
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import sys
@@ -73,6 +74,13 @@ class _Handling:
         except ClientDisconnect:
             # Nobody is there to be told; the log is.
             self._code = "CLIENT_GONE"
+        except asyncio.CancelledError:
+            # The server stops and waits no longer; left to itself, it would say that it failed.
+            stopping = Problem("OVERLOADED", "The server is stopping; ask again.", {"Retry-After": "5"})
+            self._code = stopping.code
+            if not self._status:
+                await answer(stopping, self._id)(self._scope, receive, self._on_send)
+            raise
         finally:
             if problem is None:
                 self._note(started, sys.exc_info()[0])

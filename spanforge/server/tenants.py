@@ -95,13 +95,10 @@ class Tenants:
         return sorted(path for path in self._root.iterdir() if path.is_dir())
 
     def modes(self) -> dict[str, str]:
-        """Return which engine does what in every organisation's pipeline; slow where none was ever open."""
+        """Return which engine does what in every organisation's pipeline; slow the first time."""
         with self._modes_lock:
             if not self._modes:
-                with self._lock:
-                    # All are made alike, so that any one tells.
-                    self._modes = next((tenant.pipeline.modes for tenant in self._open.values()), self._modes)
-            if not self._modes:
+                # All are made alike, so that any one tells.
                 with TemporaryDirectory(prefix="spanforge-") as folder:
                     pipeline = self._make(Path(folder) / "index")
                     self._modes = pipeline.modes

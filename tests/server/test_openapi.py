@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from support.api import PARIS, Api, bundled, running
+from support.api import PARIS, Api, running
 
-from spanforge.reference import Pipeline
 from spanforge.server.models import IngestRequest, ProblemDocument, QueryRequest, RetrieveRequest, SourceRequest
 from spanforge.server.permissions import ANYONE, TABLE
 from spanforge.server.problems import KINDS
@@ -127,17 +125,3 @@ def test_answers_lead_to_operations_that_there_are(opened) -> None:
     links = [link for answer in answers for link in answer.get("links", {}).values()]
     assert {link["operationId"] for link in links} <= {one["operationId"] for one in operations}
     assert len(links) == 6
-
-
-def test_no_pipeline_is_opened_for_it_where_one_is_open(tmp_path) -> None:
-    made: list[Path] = []
-
-    def make(folder: Path) -> Pipeline:
-        made.append(folder)
-        return bundled(folder)
-
-    with running(tmp_path / "home", make) as api:
-        api.source(api.key())
-        document = api.client.get("/openapi.json").json()
-        assert document["components"]["schemas"]["IngestRequest"]["properties"]["embeddingModel"]["enum"][0]
-    assert len(made) == 1

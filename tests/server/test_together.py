@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sqlite3
 import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from support.api import PARIS, Api, embedder, running
+import pytest
+from support.api import PARIS, Api, bundled, embedder, running
 
 from spanforge.reference import Pipeline
 from spanforge.server import jobs
 from spanforge.server.keys import KEYS_FILE
+from spanforge.server.requests import Requests
 from spanforge.server.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
 PATIENCE_S = 0.5
 """How long what must not happen is waited for."""
@@ -150,3 +152,47 @@ def test_whoever_writes_keys_holds_up_nobody_who_has_one(api: Api) -> None:
         in_time = list(answered)
         asking.join(30)
     assert in_time == [200]
+
+
+async def test_a_request_that_a_stopping_server_gives_up_is_told_so() -> None:
+    working = asyncio.Event()
+    sent: list[Any] = []
+
+    async def app(*_: object) -> None:
+        working.set()
+        await asyncio.Event().wait()
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    request = asyncio.create_task(Requests(app)(scope, receive, send))
+    await working.wait()
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    start, body = sent
+    assert (start["status"], json.loads(body["body"])["code"]) == (503, "OVERLOADED")
+    assert dict(start["headers"])[b"retry-after"] == b"5"
+
+
+def test_what_a_question_needs_is_loaded_before_one_comes(tmp_path: Path) -> None:
+    made: list[Path] = []
+    loaded = threading.Event()
+
+    def make(folder: Path) -> Pipeline:
+        made.append(folder)
+        pipeline = bundled(folder)
+        loaded.set()
+        return pipeline
+
+    with running(tmp_path, make) as api:
+        assert loaded.wait(30)
+        for _ in range(2):
+            assert api.client.get("/openapi.json").status_code == 200
+        assert len(made) == 1
+        assert not any(folder.is_relative_to(tmp_path) for folder in made)
+    assert not made[0].exists()
