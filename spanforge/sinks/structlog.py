@@ -64,7 +64,7 @@ class StructlogSink(BaseSink):
         # what the first try has logged is not logged twice.
         if len(self._logged) > _REMEMBERED:
             self._logged.clear()
-        log = structlog.get_logger("spanforge")
+        log = _logger()
         for event in events:
             if event.event_id not in self._logged:
                 getattr(log, _level(event))(event.event_type, **_fields(event))
@@ -74,6 +74,16 @@ class StructlogSink(BaseSink):
     def after_fork(self) -> None:
         """A batch that was half logged is the parent's."""
         self._logged = set()
+
+
+def _logger() -> Any:
+    wrapper = structlog.get_config()["wrapper_class"]
+    if isinstance(wrapper, type) and issubclass(wrapper, structlog.stdlib.AsyncBoundLogger):
+        # It is made and used in a running event loop alone, and a worker's thread has none.
+        return structlog.wrap_logger(
+            None, wrapper_class=structlog.stdlib.BoundLogger, logger_factory_args=("spanforge",)
+        )
+    return structlog.get_logger("spanforge")
 
 
 def _level(event: Event) -> Level:

@@ -93,6 +93,18 @@ def test_the_standard_library_logger_is_named_spanforge(caplog: pytest.LogCaptur
     assert [(record.name, record.levelname) for record in caplog.records] == [("spanforge", "INFO")]
 
 
+@pytest.mark.parametrize(
+    "wrapper",
+    [structlog.BoundLogger, structlog.stdlib.BoundLogger, structlog.stdlib.AsyncBoundLogger],
+    ids=lambda wrapper: wrapper.__name__,
+)
+def test_any_kind_of_logger_gets_its_entries_from_a_thread_without_a_loop(wrapper: Any) -> None:
+    with structlog.testing.capture_logs() as entries:
+        structlog.configure(wrapper_class=wrapper)
+        StructlogSink().write([event(1, event_type="llm.rag.session")])
+    assert [(entry["event"], entry["log_level"]) for entry in entries] == [("llm.rag.session", "info")]
+
+
 def test_what_was_logged_before_a_processor_failed_is_not_logged_again() -> None:
     seen: list[str] = []
     broken = True
