@@ -19,11 +19,13 @@ class RetrieverPatch:
         find_class: Imports the class; raises ImportError where the framework is not installed.
         method: Its synchronous entry; the query is the first argument.
         async_method: Its asynchronous entry.
+        query: What both call the query.
     """
 
-    def __init__(self, find_class: Callable[[], type[Any]], method: str, async_method: str) -> None:
+    def __init__(self, find_class: Callable[[], type[Any]], method: str, async_method: str, *, query: str) -> None:
         self._find_class = find_class
         self._methods = (method, async_method)
+        self._query = query
         self._lock = threading.Lock()
         self._originals: dict[str, Any] = {}
 
@@ -38,8 +40,8 @@ class RetrieverPatch:
                 return False
             method, async_method = self._methods
             self._originals = {name: getattr(retriever, name) for name in self._methods}
-            setattr(retriever, method, _traced(self._originals[method]))
-            setattr(retriever, async_method, _traced_async(self._originals[async_method]))
+            setattr(retriever, method, _traced(self._originals[method], self._query))
+            setattr(retriever, async_method, _traced_async(self._originals[async_method], self._query))
             return True
 
     def unpatch(self) -> bool:
@@ -58,22 +60,21 @@ class RetrieverPatch:
         return bool(self._originals)
 
 
-def _begin(retriever: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Retrieval:
-    query = args[0] if args else next(iter(kwargs.values()), "")
-    return Retrieval(query, retriever_name=type(retriever).__name__)
+def _begin(retriever: object, query: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Retrieval:
+    return Retrieval(args[0] if args else kwargs.get(query, ""), retriever_name=type(retriever).__name__)
 
 
-def _traced(original: Callable[..., Any]) -> Callable[..., Any]:
+def _traced(original: Callable[..., Any], query: str) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: object, *args: Any, **kwargs: Any) -> Any:
-        return _begin(self, args, kwargs).call(original, (self, *args), kwargs)
+        return _begin(self, query, args, kwargs).call(original, (self, *args), kwargs)
 
     return call
 
 
-def _traced_async(original: Callable[..., Any]) -> Callable[..., Any]:
+def _traced_async(original: Callable[..., Any], query: str) -> Callable[..., Any]:
     @functools.wraps(original)
     async def call(self: object, *args: Any, **kwargs: Any) -> Any:
-        return await _begin(self, args, kwargs).result_of(original(self, *args, **kwargs))
+        return await _begin(self, query, args, kwargs).result_of(original(self, *args, **kwargs))
 
     return call

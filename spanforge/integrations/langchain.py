@@ -14,5 +14,5 @@ def _base_retriever() -> type[Any]:
     return import_module("langchain_core.retrievers").BaseRetriever
 
 
-_patch = RetrieverPatch(_base_retriever, "invoke", "ainvoke")
+_patch = RetrieverPatch(_base_retriever, "invoke", "ainvoke", query="input")
 patch, unpatch, is_patched = _patch.patch, _patch.unpatch, _patch.is_patched

@@ -14,5 +14,5 @@ def _base_retriever() -> type[Any]:
     return import_module("llama_index.core.base.base_retriever").BaseRetriever
 
 
-_patch = RetrieverPatch(_base_retriever, "retrieve", "aretrieve")
+_patch = RetrieverPatch(_base_retriever, "retrieve", "aretrieve", query="str_or_query_bundle")
 patch, unpatch, is_patched = _patch.patch, _patch.unpatch, _patch.is_patched

@@ -45,7 +45,8 @@ _LEAVE_S: Final = 5.0
 _ID_BYTES: Final = 80
 _SWEEPS_PER_CALL: Final = 2
 _RECONFIGURE_S: Final = 2.0
-
+_BEYOND_THE_CALLER: Final = frozenset({"score_missing"})
+"""What a store or a framework leaves out, and no application can make up."""
 
 _NOBODY: Final = Binding()
 
@@ -103,9 +104,9 @@ class Runtime:
         """Count an input that was replaced or left out, and say so once for each kind.
 
         Raises:
-            StrictModeError: Strict mode is on.
+            StrictModeError: Strict mode is on, and the caller could have done better.
         """
-        if self.settings.strict:
+        if self.settings.strict and reason not in _BEYOND_THE_CALLER:
             raise StrictModeError(f"{reason}: this input would be replaced; see the reference of trace calls")
         self.count(reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 import pytest
 
@@ -51,7 +52,7 @@ def _llamaindex():
 )
 def test_a_frameworks_retriever_is_traced(make, call, acall, chunk):
     retriever = make()
-    with capture(strict=False) as events:
+    with capture() as events:
         patched = auto.setup()
         assert patched == auto.patched_integrations()
         assert auto.setup() == set()
@@ -66,6 +67,26 @@ def test_a_frameworks_retriever_is_traced(make, call, acall, chunk):
         assert [{name: got["chunks"][0][name] for name in chunk} for got in retrieved] == [chunk, chunk]
         assert len(events.of_type("llm.rag.session")) == 2
         events.assert_no_text("secret text", "the query")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (_langchain, lambda retriever: retriever.invoke(config={"tags": ["t"]}, input="the query")),
+        (_langchain, lambda retriever: asyncio.run(retriever.ainvoke(config=None, input="the query"))),
+        (_llamaindex, lambda retriever: retriever.retrieve(str_or_query_bundle="the query")),
+        (_llamaindex, lambda retriever: asyncio.run(retriever.aretrieve(str_or_query_bundle="the query"))),
+    ],
+)
+def test_the_query_is_found_however_it_is_passed(events, make, call):
+    retriever = make()
+    auto.setup()
+    call(retriever)
+    [query] = events.of_type("llm.rag.query")
+    assert query["query_hash"] == hashlib.sha256(b"the query").hexdigest()
+    assert [len(got["chunks"]) for got in events.of_type("llm.rag.retrieved")] == [1]
 
 
 def test_setup_tells_what_it_does(events, capsys):
