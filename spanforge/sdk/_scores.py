@@ -8,6 +8,9 @@ from typing import Final
 
 __all__ = ["RULES", "normalise"]
 
+_ROUNDING: Final = 1e-5
+"""More than sums of a few thousand products in single precision are wrong by, and less than a score can mean."""
+
 
 def _logistic(value: float) -> float:
     # Two branches, so that neither end overflows.
@@ -15,13 +18,15 @@ def _logistic(value: float) -> float:
 
 
 RULES: Final[dict[str, Callable[[float], float]]] = {
+    "clamped": lambda value: value,
     "cosine": lambda value: (value + 1) / 2,
     "saturating": lambda value: value / (1 + value),
     "logistic": _logistic,
     "distance": lambda value: 1 / (1 + max(0.0, value)),
 }
-"""The rules by name; results whose scores all lie in [0, 1] need none.
+"""The rules by name; results whose scores all lie in [0, 1] need none. What they give is cut at 0 and 1.
 
+- `clamped` (s): something leaves [0, 1], nothing by more than a rounding error, as the cosine of a text and itself may.
 - `cosine` ((s + 1) / 2): something is negative, nothing leaves [-1, 1].
 - `saturating` (s / (1 + s)): nothing is negative, something is above 1, as with BM25.
 - `logistic` (1 / (1 + e^-s)): anything else, as with dot products and cross-encoder logits.
@@ -46,8 +51,10 @@ def normalise(raw: Sequence[float], *, distances: bool = False) -> tuple[str | N
         rule = "distance"
     elif low >= 0.0 and high <= 1.0:
         return None, list(raw)
+    elif low >= -_ROUNDING and high <= 1.0 + _ROUNDING:
+        rule = "clamped"
     elif low < 0.0:
-        rule = "cosine" if low >= -1.0 and high <= 1.0 else "logistic"
+        rule = "cosine" if low >= -1.0 - _ROUNDING and high <= 1.0 + _ROUNDING else "logistic"
     else:
         rule = "saturating"
     apply = RULES[rule]
