@@ -189,11 +189,12 @@ class _StageScope(_Block):
         if self._done:
             return
         self._done = True
-        details = {"latency_ms": (_clock.monotonic_ns() - self._started) / 1e6, **self._details}
+        elapsed_ms = (_clock.monotonic_ns() - self._started) / 1e6
+        details = {"session_id": self._session_id, "latency_ms": elapsed_ms, **self._details}
         if kind is not None and _is_failure(kind):
             details["status"] = "timeout" if issubclass(kind, TimeoutError) else "error"
             details["error_message"] = kind
-        self._trace(self._session_id, **details)
+        self._trace(**details)
 
 
 class _HitScope(_StageScope):

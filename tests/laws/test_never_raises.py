@@ -309,3 +309,10 @@ def test_a_stage_scope_is_emitted_whatever_the_keyword(client: SFRAGClient, sink
         generation.record(answer="x", prompt_tokens=3)
     assert sink.of_type("llm.rag.generated")[0]["prompt_tokens"] == 3
     assert client.get_status().replaced == {"trace_generation_unknown_argument": 1}
+
+
+def test_a_stage_may_be_given_its_session_late(client: SFRAGClient, sink: MemorySink) -> None:
+    with client.session("q", session_id="here"), client.generation("m") as generation:
+        generation.record(session_id="there")
+    assert sink.of_type("llm.rag.generated")[0]["session_id"] == "there"
+    assert client.get_status().replaced == {}
