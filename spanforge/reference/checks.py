@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from spanforge.reference import grounding
+from spanforge.reference.answering.choice import choose
 from spanforge.reference.failures import GroundingFailed, InsufficientContext
 from spanforge.reference.models import GroundingOutput
 from spanforge.reference.passages import reading_of
@@ -47,6 +48,9 @@ class Grounder(Protocol):
 def check_context(request: GroundingInput, grounder: Grounder = grounding) -> GroundingOutput:
     """Judge whether the passages can answer the question.
 
+    In strict mode they have to speak of what is asked, as the grounder sees it, and hold an answer, as the answerer's
+    model of answerability sees it, whoever is to write the answer.
+
     Raises:
         GroundingFailed: The grounder failed.
         InsufficientContext: Strict mode, and they cannot.
@@ -60,7 +64,9 @@ def check_context(request: GroundingInput, grounder: Grounder = grounding) -> Gr
         relevant_docs=relevant,
         gaps=list(gaps),
     )
-    if request.strict_mode and not output.is_groundable:
+    if request.strict_mode and not (
+        output.is_groundable and choose(request.query, relevant or request.documents).answers_strictly
+    ):
         raise InsufficientContext
     return output
 

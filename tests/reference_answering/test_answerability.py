@@ -10,6 +10,8 @@ from spanforge.reference.answering.base import whole
 from spanforge.reference.answering.choice import Choice, choose
 from spanforge.reference.answering.topics import Topic, topics_of
 from spanforge.reference.assembly import REFUSAL
+from spanforge.reference.grounding.model import Model
+from spanforge.reference.grounding.model import default_model as grounders_model
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.models import AnsweringInput, RetrievedDocument
 
@@ -94,6 +96,25 @@ def test_an_extra_condition_that_no_document_knows_is_not_overlooked(strict: boo
     assert (result.answer, result.confidence) == (REFUSAL, 0.0)
 
 
+def test_strict_mode_refuses_what_is_less_likely_than_not_an_answer() -> None:
+    with Pipeline() as pipeline:
+        pipeline.ingest(Document(document_id="d", text=BRIDGE))
+        assert pipeline.ask("How long is the Rialto Bridge?", strict=True).answer == "48 metres [1]"
+        question = "Who designed the Rialto Bridge in Venice?"
+        assert pipeline.ask(question).answer == "The Rialto Bridge in Venice was finished in 1591. [1]"
+        refused = pipeline.ask(question, strict=True)
+    assert (refused.answer, refused.failure) == (REFUSAL, "INSUFFICIENT_CONTEXT")
+
+
+def test_strict_use_has_the_higher_threshold_and_the_grounder_has_one_for_both() -> None:
+    model = default_model()
+    assert 0.0 < model.threshold < model.strict_threshold < 1.0
+    assert Model.from_dict(model.to_dict(), FEATURE_NAMES) == model
+    plain = grounders_model()
+    assert plain.strict_threshold == plain.threshold
+    assert "strict_threshold" not in plain.to_dict()
+
+
 def test_features_stay_within_their_range_and_weights_have_the_signs_of_their_meaning() -> None:
     features = chosen("Why was the Rialto Bridge never finished in stone before 1423?").features
     assert tuple(features) == FEATURE_NAMES
@@ -117,4 +138,4 @@ def test_the_page_gives_the_weights_and_the_threshold_that_are_in_use() -> None:
     model = default_model()
     for feature in FEATURES:
         assert f"| `{feature.name}` | {model.weights[feature.name]} |" in text
-    assert f"threshold {model.threshold}" in " ".join(text.split())
+    assert f"threshold {model.threshold}, in strict mode {model.strict_threshold}" in " ".join(text.split())

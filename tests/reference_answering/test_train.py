@@ -52,8 +52,12 @@ def test_the_same_files_give_the_same_coefficients_and_refuse_no_more_than_allow
     model = Model.from_dict(json.loads(first), FEATURE_NAMES)
     for one in read_sets(folder, answering=False):
         answerable = [trial for trial in one.trials if trial.answerable and trial.features]
-        refused = sum(model.probability(trial.features) < model.threshold for trial in answerable)
-        assert refused <= train.MOST_REFUSED * len(answerable)
+        chances = [model.probability(trial.features) for trial in answerable]
+        for threshold, most in (
+            (model.threshold, train.MOST_REFUSED),
+            (model.strict_threshold, train.MOST_REFUSED_STRICTLY),
+        ):
+            assert sum(chance < threshold for chance in chances) <= most * len(chances)
 
 
 def test_measuring_prints_a_row_a_set_and_one_for_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

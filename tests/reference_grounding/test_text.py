@@ -41,6 +41,8 @@ def test_a_row_of_a_table_is_one_sentence_and_goes_on_in_no_other() -> None:
         "He said this: it rained; and that: it snowed. Nobody listened.",
         "- Opening hours: nine to five; closed: never",
         "One remark; another: with a colon",
+        "The strait (Danish: Sundet; Swedish: Sundet; German: der Sund) is narrow",
+        "A trial of twelve people in three towns was read again (dose: ten; age: forty; risk: low)",
     ],
 )
 def test_prose_with_colons_and_semicolons_is_no_row(line: str) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from spanforge.reference.answering.spans import candidates
+from spanforge.reference.answering.tables import share_known
 from spanforge.reference.answering.topics import mean_share, topics_of
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import FAULTS, Feature, examine, name_is_known
@@ -80,10 +81,17 @@ def features_of(
     counted = kind.counted if kind else None
     quoted = PreparedContexts.of([("\n" if best.cells else " ").join(unit.text for unit in chosen)])
     faults = examine([asked], quoted, WordWeights()).features
+    near = mean_share(topics, said.union(*(unit.terms for unit in _neighbours(best, units))))
+    matched = min(1.0, sum(topic.share_in(said) for topic in topics) / _MANY_MATCHED)
+    relevance = _relevance(question, best.number, documents)
+    if best.cells:
+        # A row says little else than what it is asked for: the share of the topics that it has stands for all three.
+        near = matched = share_known(question, topics, best)
+        relevance = max(relevance, near)
     return {
-        "near": mean_share(topics, said.union(*(unit.terms for unit in _neighbours(best, units)))),
-        "matched": min(1.0, sum(topic.share_in(said) for topic in topics) / _MANY_MATCHED),
-        "relevance": _relevance(question, best.number, documents),
+        "near": near,
+        "matched": matched,
+        "relevance": relevance,
         "name_nowhere": unknown_names(asked, documents),
         "nowhere": min(1.0, sum(1.0 - topic.share_in(anywhere) for topic in topics) / _MANY_MISSING),
         "kind_absent": float(kind is not None and kind.expected and not found),

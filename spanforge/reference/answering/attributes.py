@@ -19,17 +19,23 @@ if TYPE_CHECKING:
     from spanforge.reference.grounding.rows import Cell
 
 _PRICE: Final = stems("cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc")
+_LENGTHS: Final = stems("mm cm m km metres meters kilometres kilometers feet inches miles")
+_TIMES: Final = stems("seconds minutes hours days weeks months years")
 _MEASURED: Final = {
-    "tall": stems("height length size tall"),
-    "high": stems("height altitude elevation length high"),
-    "deep": stems("depth deep"),
-    "wide": stems("width breadth wide"),
-    "far": stems("distance range length far"),
-    "long": stems("length duration time span distance period long"),
+    "tall": stems("height length size tall") | _LENGTHS,
+    "high": stems("height altitude elevation length high") | _LENGTHS,
+    "deep": stems("depth deep") | _LENGTHS,
+    "wide": stems("width breadth wide") | _LENGTHS,
+    "far": stems("distance range length far") | _LENGTHS,
+    "long": stems("length duration time span distance period long") | _LENGTHS | _TIMES,
     "old": stems("age year born birth built founded old"),
     "heavy": stems("weight mass heavy kg g t"),
 }
 """Names of columns that hold what "how tall" and the like ask for."""
+PLAIN_VERBS: Final = stems(
+    "live stay reside work sit stand lie go come run speak use belong locate situate happen hold keep get"
+)
+"""Verbs that a table leaves to the name of a column: that somebody lives in a city is said by "City"."""
 _VERBS: Final = {
     "cost": _PRICE,
     "weigh": _MEASURED["heavy"] | stems("weigh"),
@@ -41,7 +47,7 @@ _NO_NOUN: Final = (
 )
 _NOUN: Final = rf"(?!(?:{_NO_NOUN})\b)\w[\w-]*"
 _NAMED: Final = (
-    re.compile(rf"\b(?:what|which|whose)\s+({_NOUN}(?:\s+{_NOUN})?)"),
+    re.compile(rf"\b(?:what|which|whose)\s+(?!(?:time|date|day|month|year)\b)({_NOUN}(?:\s+{_NOUN})?)"),
     re.compile(
         rf"\b(?:what|who|which)\s+(?:is|are|was|were)\s+the\s+({_NOUN}(?:\s+{_NOUN}){{0,2}})"
         r"\s+(?:of|for|in|to|from|at)\b"

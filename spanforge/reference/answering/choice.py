@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference.answering.answerability import default_model, features_of
 from spanforge.reference.answering.spans import Wanted, candidates, wanted
-from spanforge.reference.answering.tables import matching_rows
+from spanforge.reference.answering.tables import open_to_choice
 from spanforge.reference.answering.units import Unit, stems, units_of
 from spanforge.reference.lexical import rarity
 
@@ -60,6 +60,11 @@ class Choice:
         """Whether that is likely enough for an answer instead of a refusal."""
         return self.answerability >= default_model().threshold
 
+    @property
+    def answers_strictly(self) -> bool:
+        """Whether it is likely enough where an answer that is none is the worse fault."""
+        return self.answerability >= default_model().strict_threshold
+
 
 def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     """Choose sentences of the passages.
@@ -69,8 +74,8 @@ def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     """
     units = units_of(documents)
     want = wanted(question)
-    rows = matching_rows(question, want, units)
-    chosen, covered = _greedy(question, want, [unit for unit in units if not unit.cells or unit in rows])
+    rows, sentences = open_to_choice(question, want, units)
+    chosen, covered = _greedy(question, want, [*rows, *sentences])
     if not chosen:
         return Choice()
     if chosen[0].cells:

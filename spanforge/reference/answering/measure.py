@@ -20,24 +20,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from spanforge.reference.answering.trials import Trial
+    from spanforge.reference.models import RagResult
 
 _BINS = 5
 
 
 def table(sets: Sequence[TrialSet]) -> Iterator[str]:
     """Yield the lines of the table, and of one that sets stated confidence beside the share of right answers."""
-    yield "| questions | refused though answerable | right | answered though unanswerable | calibration error |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "| questions | refused though answerable | right | answered though unanswerable | calibration error "
+        "| strict: refused though answerable | strict: answered though unanswerable |"
+    )
+    yield "|---|---|---|---|---|---|---|"
     everything = TrialSet("all", tuple(trial for one in sets for trial in one.trials))
     for one in (*sets, everything):
         yes = [trial for trial in one.trials if trial.answerable]
         no = [trial for trial in one.trials if not trial.answerable]
         given = _answered(one.trials)
         error = calibration_error([trial.right for trial in given], [trial.result.confidence for trial in given])
-        refused = _share([_refused(trial) for trial in yes])
+        refused, strictly = (_share([_refused(result) for result in ended]) for ended in _ends(yes))
+        made_up, made_up_strictly = (_share([not _refused(result) for result in ended]) for ended in _ends(no))
         right = _share([trial.right for trial in yes])
-        made_up = _share([not _refused(trial) for trial in no])
-        yield f"| {one.name} ({len(yes)} and {len(no)}) | {refused} | {right} | {made_up} | {error:.3f} |"
+        yield (
+            f"| {one.name} ({len(yes)} and {len(no)}) | {refused} | {right} | {made_up} | {error:.3f} "
+            f"| {strictly} | {made_up_strictly} |"
+        )
     yield ""
     yield "| confidence | answers | mean confidence | right |"
     yield "|---|---|---|---|"
@@ -50,12 +57,17 @@ def table(sets: Sequence[TrialSet]) -> Iterator[str]:
             yield f"| {step / _BINS:.1f} to {(step + 1) / _BINS:.1f} | {len(inside)} | {stated:.2f} | {right} |"
 
 
-def _refused(trial: Trial) -> bool:
-    return is_refusal(trial.result.answer)
+def _ends(trials: Sequence[Trial]) -> tuple[list[RagResult], list[RagResult]]:
+    """Return how the trials ended, and how they ended in strict mode."""
+    return [trial.result for trial in trials], [trial.strict for trial in trials]
+
+
+def _refused(result: RagResult) -> bool:
+    return is_refusal(result.answer)
 
 
 def _answered(trials: Sequence[Trial]) -> list[Trial]:
-    return [trial for trial in trials if not _refused(trial)]
+    return [trial for trial in trials if not _refused(trial.result)]
 
 
 def _share(cases: Sequence[bool]) -> str:

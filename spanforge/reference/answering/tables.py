@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from spanforge.reference.answering.attributes import asked_attributes, has_kind
+from spanforge.reference.answering.attributes import PLAIN_VERBS, asked_attributes, has_kind
 from spanforge.reference.answering.topics import says
 from spanforge.reference.answering.units import stems
 from spanforge.reference.grounding.rows import JOINT, Cell
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from spanforge.reference.answering.spans import Wanted
+    from spanforge.reference.answering.topics import Topic
     from spanforge.reference.answering.units import Unit
 
 MAX_ROWS: Final = 6
@@ -65,10 +66,21 @@ class _Row:
         return says(said, stem) or any(_derived(stem, other) for other in said)
 
 
-def matching_rows(question: str, want: Wanted | None, units: Sequence[Unit]) -> list[Unit]:
-    """Return the rows among some units that a question is about, in their order; none where none is an answer."""
-    rows = [_read(unit) for unit in dict.fromkeys(units) if unit.cells]
+def open_to_choice(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
+    """Return the rows among some units that a question is about, and the sentences that may answer it beside them.
+
+    Where a table is about things of the kind that the question gives a number of, and has none of that number ("room
+    9"), a sentence answers only if it has the number.
+    """
+    # Passages may overlap: a row is one row, however often it was found.
+    rows = [_read(unit) for unit in {unit.text: unit for unit in reversed(units) if unit.cells}.values()][::-1]
     asked = Sentence(question, 0)
+    absent = {_plain(asked.stems[index]) for index in _specific(asked) if _is_absent(asked, index, rows)}
+    sentences = [unit for unit in units if not unit.cells and absent <= set(map(_plain, unit.terms))]
+    return _matching(question, want, asked, rows), sentences
+
+
+def _matching(question: str, want: Wanted | None, asked: Sentence, rows: Sequence[_Row]) -> list[Unit]:
     attributes = asked_attributes(question)
     rows = [
         row
@@ -87,6 +99,15 @@ def matching_rows(question: str, want: Wanted | None, units: Sequence[Unit]) -> 
     apart = [[row for row in rows if _satisfies(asked, index, row)] for index in specific]
     found = [unit for group in apart for unit in _best(question, want, group, rows)]
     return list(dict.fromkeys(found))[:MAX_ROWS]
+
+
+def share_known(question: str, topics: Sequence[Topic], unit: Unit) -> float:
+    """Return the share in [0, 1] of a question's topics that a row knows, counting what it knows by another name."""
+    row = _read(unit)
+    # That the row has one of the names of what is asked for was found when it was chosen.
+    known = PLAIN_VERBS.union(*asked_attributes(question))
+    found = sum(sum(stem in known or row.knows(stem) for stem in topic.stems) / len(topic.stems) for topic in topics)
+    return found / len(topics) if topics else 1.0
 
 
 def quoted_cells(question: str, want: Wanted | None, unit: Unit) -> str:
@@ -127,16 +148,26 @@ def _specific(asked: Sentence) -> list[int]:
 
 def _satisfies(asked: Sentence, index: int, row: _Row) -> bool:
     stem = _plain(asked.stems[index])
-    columns = {
+    columns = _columns(asked, index, row)
+    inside = any(stem in row.values[place] or stem in row.columns[place] for place in columns)
+    if inside or (columns and stem[0].isdigit()):
+        return inside
+    return stem in row.held or row.knows(asked.stems[index])
+
+
+def _is_absent(asked: Sentence, index: int, rows: Sequence[_Row]) -> bool:
+    numbered = [row for row in rows if asked.stems[index][0].isdigit() and _columns(asked, index, row)]
+    return bool(numbered) and not any(_satisfies(asked, index, row) for row in numbered)
+
+
+def _columns(asked: Sentence, index: int, row: _Row) -> set[int]:
+    """Return the columns of a row that a number or name of the question is said beside."""
+    return {
         place
         for beside in _beside(asked, index)
         for place, column in enumerate(row.columns)
         if says(column, asked.stems[beside])
     }
-    inside = any(stem in row.values[place] or stem in row.columns[place] for place in columns)
-    if inside or (columns and stem[0].isdigit()):
-        return inside
-    return stem in row.held or row.knows(asked.stems[index])
 
 
 def _beside(asked: Sentence, index: int) -> Iterator[int]:
@@ -163,16 +194,21 @@ def _lacks_modifier(asked: Sentence, row: _Row) -> bool:
 
 
 def _best(question: str, want: Wanted | None, meant: Sequence[_Row], rows: Sequence[_Row]) -> list[Unit]:
-    asked = frozenset(map(_plain, stems(question) - ({want.measure} if want else set())))
+    measure = {want.measure} if want else set[str]()
+    asked = frozenset(map(_plain, stems(question) - measure))
     weights = rarity(asked, [row.held for row in rows])
     scores = [_score(weights, row) for row in meant]
     best = [row for row, score in zip(meant, scores, strict=True) if score > max(scores) - 1e-9]
     if not best:
         return []
     told_apart = len(rows) == 1 or any(says(best[0].held, stem) for stem in asked if _differs(stem, rows))
-    if not told_apart and (len(best) > MAX_ROWS or _SUPERLATIVE.search(question.lower())):
+    if not told_apart and (len(best) > MAX_ROWS or _SUPERLATIVE.search(question.lower()) or _unknown(asked, best[0])):
         return []
     return [row.unit for row in best[:MAX_ROWS]]
+
+
+def _unknown(asked: frozenset[str], row: _Row) -> bool:
+    return any(not row.knows(stem) for stem in asked)
 
 
 def _differs(stem: str, rows: Sequence[_Row]) -> bool:

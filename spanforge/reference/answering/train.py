@@ -28,6 +28,9 @@ PENALTY: Final = 0.02
 MOST_REFUSED: Final = 0.11
 """Share of a set's answerable questions that may be refused; the threshold is the greatest that keeps to it in each."""
 
+MOST_REFUSED_STRICTLY: Final = 0.25
+"""The same share in strict mode, where an answer that is none is a worse fault than a refusal."""
+
 _THRESHOLDS: Final = tuple(step / 200 for step in range(160))
 _SIGNS: Final = tuple(feature.sign for feature in FEATURES)
 
@@ -50,9 +53,14 @@ def train(sets: Sequence[TrialSet]) -> Model:
             weights.append(1.0 / sizes[trial.answerable])
     intercept, slopes = fit_signed(Cases(rows, truths, weights), _SIGNS, PENALTY)
     named = {name: round(slope, 4) for name, slope in zip(FEATURE_NAMES, slopes, strict=True)}
-    fitted = Model(round(intercept, 4), named, 0.0)
-    allowed = [value for value in _THRESHOLDS if all(_refused(fitted, one, value) <= MOST_REFUSED for one in sets)]
-    return Model(fitted.intercept, fitted.weights, max(allowed, default=0.0))
+    fitted = Model(round(intercept, 4), named, 0.0, 0.0)
+    thresholds = (_threshold(fitted, sets, most) for most in (MOST_REFUSED, MOST_REFUSED_STRICTLY))
+    return Model(fitted.intercept, fitted.weights, *thresholds)
+
+
+def _threshold(model: Model, sets: Sequence[TrialSet], most_refused: float) -> float:
+    allowed = (value for value in _THRESHOLDS if all(_refused(model, one, value) <= most_refused for one in sets))
+    return max(allowed, default=0.0)
 
 
 def _refused(model: Model, one: TrialSet, threshold: float) -> float:

@@ -35,12 +35,14 @@ class Trial:
         answerable: Whether a relevant document was among them.
         features: What spoke for and against an answer; empty where nothing was there to choose from.
         result: How the run ended.
+        strict: How it ended in strict mode; the same while a model is being fitted.
         right: Whether the result cites a relevant document.
     """
 
     answerable: bool
     features: Mapping[str, float] = field(repr=False)
     result: RagResult
+    strict: RagResult
     right: bool
 
 
@@ -109,9 +111,11 @@ def _asked(
         for question, relevant in questions:
             observed.choice = Choice()
             result = pipeline.ask(question)
+            features = observed.choice.features
             yield Trial(
                 answerable=not relevant.isdisjoint(corpus),
-                features=observed.choice.features,
+                features=features,
                 result=result,
+                strict=pipeline.ask(question, strict=True) if answering else result,
                 right=any(citation.document_id in relevant for citation in result.citations_used),
             )

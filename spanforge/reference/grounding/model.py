@@ -23,11 +23,14 @@ class Model:
         intercept: Log odds of a case whose features are all zero.
         weights: Change of the log odds for each feature at its full value 1.
         threshold: Probability from which a case counts as positive; fixed on training parts.
+        strict_threshold: Probability from which it does where a false positive is the worse fault; the same threshold
+            where none was fitted for that.
     """
 
     intercept: float
     weights: Mapping[str, float]
     threshold: float
+    strict_threshold: float
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return how likely a case with these features is positive, in (0, 1), if one in two is."""
@@ -48,7 +51,9 @@ class Model:
         weights = {str(name): float(value) for name, value in data["weights"].items()}
         if set(weights) != set(names):
             raise ValueError("coefficients: features differ from this version's; run the training again")
-        return cls(float(data["intercept"]), {name: weights[name] for name in names}, float(data["threshold"]))
+        threshold = float(data["threshold"])
+        strict = float(data.get("strict_threshold", threshold))
+        return cls(float(data["intercept"]), {name: weights[name] for name in names}, threshold, strict)
 
     @classmethod
     def committed(cls, package: str, names: Sequence[str]) -> Model:
@@ -61,8 +66,10 @@ class Model:
         return cls.from_dict(json.loads(text), names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"intercept": self.intercept, "weights": dict(self.weights), "threshold": self.threshold}
+        """Return plain values; a strict threshold is among them where it is another one."""
+        plain = {"intercept": self.intercept, "weights": dict(self.weights), "threshold": self.threshold}
+        stricter = {"strict_threshold": self.strict_threshold} if self.strict_threshold != self.threshold else {}
+        return {**plain, **stricter}
 
 
 @lru_cache(maxsize=1)

@@ -20,8 +20,9 @@ LEVEL: Final = " > "
 CONTINUED: Final = f"{JOINT}\u2026"
 """Ends the part of a heading that is the first cell of a row."""
 
-_NAMED: Final = re.compile(r"(?P<column>[^\s:;|!?]+(?: [^\s:;|!?]+){0,7}): +(?=\S)")
+_NAMED: Final = re.compile(r"(?P<column>[^\s:;|!?{}]+(?: [^\s:;|!?{}]+){0,7}): +(?=\S)")
 """The name of a column, of up to eight words, before its value."""
+_MOST_WORDS: Final = 8
 _MARKED: Final = re.compile(r"\s*[#>|*\u2022-]")
 """Headings, quotations and list items are no rows."""
 _SENTENCES: Final = re.compile(r"[.!?] +[A-Z]")
@@ -54,10 +55,13 @@ def cells_of(line: str) -> tuple[Cell, ...]:
     pieces = line.strip().split(JOINT)
     for place, piece in enumerate(pieces):
         named = _NAMED.match(piece)
-        if named:
+        # A bracket that is not closed opens in a sentence: "(Danish: X; Swedish: Y)".
+        if named and named["column"].count("(") == named["column"].count(")"):
             cells.append(Cell(named["column"], piece[named.end() :]))
-        elif place == 0:
+        elif place == 0 and ": " not in piece and len(piece.split()) <= _MOST_WORDS:
             cells.append(Cell("", piece))
+        elif place == 0:
+            return ()
         else:
             cells[-1] = Cell(cells[-1].column, f"{cells[-1].value}{JOINT}{piece}")
     count = sum(bool(cell.column) for cell in cells)

@@ -96,6 +96,7 @@ def train(folder: Path) -> tuple[Model, dict[str, tuple[float, float]]]:
         round(slope * intercept + offset, 4),
         {name: round(slope * weight, 4) for name, weight in zip(FEATURE_NAMES, weights, strict=True)},
         threshold,
+        threshold,
     )
     report = {
         one.name: (
