@@ -219,7 +219,8 @@ class Dispatcher:
 
     def exit(self, timeout: float) -> None:
         """Deliver what can be before the process ends; whatever comes later is delivered at once, in line."""
-        self.flush(timeout)
+        if left := self.flush(timeout):
+            warn("spanforge: the process ends before %d deliveries were made", left)
         with self.log.lock:
             if self._state == "threads":
                 self._state = "in_line"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from spanforge.namespaces.event import Event
@@ -96,10 +98,10 @@ class Gather:
         return taken
 
     def put_back(self, events: Sequence[Event]) -> None:
-        """Undo a `take` of these events; they are the first to be taken again."""
-        if events:
-            self._ready.appendleft(list(events))
-            self._ready_events += len(events)
+        """Undo a `take` of these events; they are the first to be taken again, each session by itself."""
+        sessions = [list(session) for _, session in groupby(events, attrgetter("session_id"))]
+        self._ready.extendleft(reversed(sessions))
+        self._ready_events += len(events)
 
     def _add(self, event: Event, now: float) -> None:
         session_id = event.session_id

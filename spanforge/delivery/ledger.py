@@ -19,6 +19,7 @@ class SinkLedger:
         dropped: Events given up before the sink was asked, by reason: `queue_full`, `sampled`, `shutdown` …
         pending: Events that still wait, are being written, or are held back by sampling.
         last_error: Class or code of the sink's last error; empty if it never failed.
+        down: The sink refused several events in a row, and is left alone until it takes one again.
     """
 
     accepted: int
@@ -27,11 +28,17 @@ class SinkLedger:
     dropped: Mapping[str, int]
     pending: int
     last_error: str = ""
+    down: bool = False
 
     @property
     def lost(self) -> int:
         """Events that never will arrive, other than by sampling, which was asked for."""
         return self.failed + sum(count for reason, count in self.dropped.items() if reason != "sampled")
+
+    @property
+    def degraded(self) -> bool:
+        """True where events were lost, or may be because the sink is down."""
+        return self.down or self.lost > 0
 
     @property
     def balanced(self) -> bool:
@@ -47,4 +54,5 @@ class SinkLedger:
             "dropped": dict(self.dropped),
             "pending": self.pending,
             "last_error": self.last_error,
+            "down": self.down,
         }

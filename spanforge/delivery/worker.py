@@ -29,6 +29,8 @@ _TURN_S: Final = 0.005
 _LET_GO_S: Final = 0.001
 _GIVE_UP_AFTER: Final = 3
 """Events refused one after the other, none accepted between, after which a sink counts as down."""
+_TRIED_BEHIND: Final = 4
+"""Events behind one that may be to blame that are tried before it is said to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Worker:
             dropped=self._log.dropped(self._cursor),
             pending=self._log.pending(self._cursor),
             last_error=self._last_error,
+            down=self._down_until > 0,
         )
 
     def follow(self, earlier: Worker) -> None:
@@ -280,7 +283,6 @@ class Worker:
         while events:
             error = self._write(events)
             if error is None:
-                self._rest_s, self._down_until = _FIRST_REST_S, 0.0
                 return
             events = self._settle_front(events, error)
             tries += 1
@@ -289,8 +291,8 @@ class Worker:
                 return
             final = in_line or tries >= self._policy.max_attempts or not getattr(error, "retryable", True)
             if final or not self._pause(self._back_off(error, tries)):
-                break
-        self._one_by_one(events)
+                self._one_by_one(events, keep=_may_pass(error) and not in_line and self._stop_by is None)
+                return
 
     def _write(self, events: list[Event]) -> BaseException | None:
         """Write a batch; settle it where that succeeds, and return the error where it does not."""
@@ -303,7 +305,7 @@ class Worker:
         finally:
             writing.here = False
         if error is None:
-            self._refused_probes = 0
+            self._refused_probes, self._rest_s, self._down_until = 0, _FIRST_REST_S, 0.0
             with self._log.lock:
                 if isinstance(receipts[0], Receipt):
                     self._log.keep(self._cursor, len(events))
@@ -336,24 +338,34 @@ class Worker:
                 self._log.settle(self._cursor, delivered=written)
         return events[written:]
 
-    def _one_by_one(self, events: list[Event]) -> None:
-        """Find the events a sink refuses, so that their batch-mates are delivered."""
-        log, refused_in_a_row, any_accepted = self._log, 0, False
+    def _one_by_one(self, events: list[Event], *, keep: bool, tried: int = _GIVE_UP_AFTER) -> None:
+        """Find the events a sink refuses, so that their batch-mates are delivered.
+
+        Args:
+            events: What is left of a batch that was refused as a whole.
+            keep: Let them wait, where the trouble turns out to be the sink's and not theirs.
+            tried: How many of them are refused, none accepted, before that is so.
+        """
+        log, refused, any_accepted = self._log, 0, False
         for done, event in enumerate(events):
             if self._past_stop():
                 with log.lock:
-                    log.settle(self._cursor, dropped=len(events) - done, reason="shutdown")
+                    log.settle(self._cursor, failed=refused, dropped=len(events) - done, reason="shutdown")
                 return
             # A batch of one has had its tries.
             accepted = len(events) > 1 and self._accepts(event)
-            if not accepted:
-                with log.lock:
-                    log.settle(self._cursor, failed=1)
             any_accepted |= accepted
-            refused_in_a_row = 0 if accepted else refused_in_a_row + 1
-            if refused_in_a_row >= min(_GIVE_UP_AFTER, len(events)) and not any_accepted:
+            refused += not accepted
+            if any_accepted and refused:
                 with log.lock:
-                    log.settle(self._cursor, failed=len(events) - done - 1)
+                    log.settle(self._cursor, failed=refused)
+                refused = 0
+            elif not any_accepted and refused >= min(tried, len(events)):
+                with log.lock:
+                    if keep:
+                        self._supply.put_back(events)
+                    else:
+                        log.settle(self._cursor, failed=len(events))
                 self._go_down()
                 return
 
@@ -370,16 +382,19 @@ class Worker:
         self._rest_s = min(self._rest_s * 2, max(self._policy.max_backoff_s, _FIRST_REST_S))
 
     def _probe_failed(self, events: list[Event]) -> None:
-        """Leave what a probe could not write for the next; after as many as a batch has tries, it is to blame."""
+        """Leave what a probe could not write for the next; after several, see whether the sink takes what is behind it.
+
+        It is to blame then, and the sink was never down; otherwise it is not, however long the sink is away.
+        """
         self._refused_probes += 1
-        if guilty := self._refused_probes >= self._policy.max_attempts:
-            self._refused_probes = 0
         with self._log.lock:
-            if guilty:
-                self._log.settle(self._cursor, failed=len(events))
-            else:
-                self._supply.put_back(events)
-        self._go_down()
+            self._supply.put_back(events)
+        if self._refused_probes < self._policy.max_attempts:
+            self._go_down()
+            return
+        self._refused_probes = 0
+        more = self._supply.take(len(events) + _TRIED_BEHIND, _clock.monotonic(), everything=self._everything())
+        self._one_by_one(more, keep=True, tried=len(more))
 
     def _rest(self, *, in_line: bool) -> bool:
         """Wait while the circuit is open; True where the next write is a probe of a sink that was down."""
@@ -420,3 +435,8 @@ class Worker:
         if now - self._reported_at >= _REPORT_EVERY_S:
             self._reported_at = now
             warn("spanforge sink %s: %s; get_status() has the counts", self.name, self._last_error)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Tell whether an error is one of the world around a sink, which may be over later, and not one of its code."""
+    return isinstance(error, OSError) and bool(getattr(error, "retryable", True))

@@ -51,7 +51,7 @@ class FeedbackStatusInfo:
     """How feedback is doing in this process.
 
     Attributes:
-        status: `ok`, or `degraded` where a sink has lost events.
+        status: `ok`, or `degraded` where a sink is down or has lost events.
         total_submitted: Ratings accepted.
         sessions_tracked: Sessions whose ratings are remembered.
     """
@@ -199,9 +199,9 @@ class SFFeedbackClient(SFServiceClient):
 
     def get_status(self) -> FeedbackStatusInfo:
         """Return how many ratings were accepted, and whether they arrive."""
-        lost = any(ledger.lost for ledger in self.cell.get().dispatcher.ledgers().values())
+        degraded = any(ledger.degraded for ledger in self.cell.get().dispatcher.ledgers().values())
         ratings = self._own_ratings()
-        return FeedbackStatusInfo("degraded" if lost else "ok", ratings.submitted, len(ratings))
+        return FeedbackStatusInfo("degraded" if degraded else "ok", ratings.submitted, len(ratings))
 
     def _own_ratings(self) -> _Ratings:
         """Return the ratings of this process: a forked child begins with none, and with a lock nobody holds."""

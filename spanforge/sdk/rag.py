@@ -28,7 +28,7 @@ class RAGStatusInfo:
     """How the SDK is doing in this process.
 
     Attributes:
-        status: `ok`, or `degraded` where a sink has lost events other than by sampling.
+        status: `ok`, or `degraded` where a sink is down, or has lost events other than by sampling.
         active_sessions: Sessions open now.
         total_queries: `trace_query` calls.
         total_spans: `trace_generation` calls.
@@ -249,7 +249,7 @@ class SFRAGClient(StageCalls):
         runtime = self.cell.get()
         ledgers = runtime.dispatcher.ledgers()
         return RAGStatusInfo(
-            status="degraded" if any(ledger.lost for ledger in ledgers.values()) else "ok",
+            status="degraded" if any(ledger.degraded for ledger in ledgers.values()) else "ok",
             active_sessions=runtime.active_sessions(),
             total_queries=runtime.total_queries,
             total_spans=runtime.total_spans,

@@ -97,6 +97,15 @@ def test_what_is_put_back_is_taken_first():
     assert gather.take(0.0, limit=2) == first
 
 
+def test_sessions_that_are_put_back_together_can_be_taken_one_by_one():
+    gather = Gather()
+    gather.add([event("a"), event("a", "session"), event("b"), event("b", "session")], now=0.0)
+    both = gather.take(0.0)
+    gather.put_back(both)
+    assert (gather.take(0.0, limit=1), gather.take(0.0, limit=1)) == (both[:2], both[2:])
+    assert not len(gather)
+
+
 def test_an_event_that_cannot_be_encoded_is_held_like_any_other():
     gather = Gather()
     bad = event("a", "query", filters={"x": float("nan")})

@@ -198,4 +198,4 @@ def test_a_sink_that_rests_is_left_alone_while_nobody_waits(connect: Connect, mo
         time.sleep(0.001)
     assert sink.at[1] - sink.at[0] >= 0.19
     assert client.flush() == 0
-    assert (ledger(client).failed, ledger(client).delivered) == (1, 1)
+    assert ledger(client).delivered == 2

@@ -75,11 +75,16 @@ def test_an_error_that_trying_again_cannot_help_is_not_tried_again(connect: Conn
     assert ledger(client).failed == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "failed"),
+    [(ConnectionError, 0), (lambda: SinkWriteError("HTTP_503"), 0), (ValueError, 4)],
+    ids=["the network", "the receiver", "the sink's own code"],
+)
 def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    error: Callable[[], Exception], failed: int, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_FIRST_REST_S", 0.05)
-    sink = Scripted(*[ConnectionError() for _ in range(8)])
+    sink = Scripted(*[error() for _ in range(8)])
     client = connect(sink, max_attempts=4, **{**QUICK, "batch_delay_s": 0.05})
     emit(client, 4)
     deadline = time.monotonic() + 5
@@ -87,9 +92,40 @@ def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
         time.sleep(0.005)  # four tries of the batch, three events by themselves: down
     emit(client, 5)
     assert client.flush() == 0
-    assert ledger(client).failed == 4
-    assert ledger(client).delivered == 5
+    assert (ledger(client).failed, ledger(client).delivered) == (failed, 9 - failed)
     assert len(sink.writes[7]) == 1  # the probe
+    assert sink.taken == sorted(sink.taken)
+
+
+@pytest.mark.parametrize("whole_sessions", [False, True])
+def test_a_receiver_that_is_away_for_long_costs_no_event_there_is_room_for(
+    whole_sessions: bool, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.001)
+    sink = MoodySink(whole_sessions=whole_sessions)
+    client = connect(sink, max_attempts=2, max_backoff_s=0.001, **QUICK)
+    sink.mood = "down"
+    for session in map(str, range(20)):
+        client.trace_query("q", session_id=session)
+        client.end_session(session)
+        time.sleep(0.01)  # a probe for each, and one in two of them finds something to try behind it
+    assert client.flush(0.1) == 40
+    assert ledger(client, "moody").down
+    assert client.get_status().status == "degraded"
+    sink.mood = "well"
+    assert client.flush() == 0
+    assert len(sink.taken) == ledger(client, "moody").delivered == 40
+    assert sink.taken == sorted(sink.taken)
+    assert client.get_status().status == "ok"
+
+
+def test_a_sink_that_refuses_all_at_the_end_is_not_waited_for(connect: Connect) -> None:
+    sink = MoodySink()
+    client = connect(sink, **{**QUICK, "batch_delay_s": 60.0})
+    sink.mood = "down"
+    emit(client, 5)
+    assert client.shutdown(60.0) == 0
+    assert (ledger(client, "moody").failed, ledger(client, "moody").pending) == (6, 0)
 
 
 def test_a_poison_event_at_the_head_of_the_queue_does_not_keep_the_circuit_open_for_ever(

@@ -128,10 +128,27 @@ def test_a_hung_sink_holds_the_exit_up_no_longer_than_the_timeout(tmp_path, late
         "from support.faulty_sinks import HungSink\n"
         'configure(sinks=[HungSink(), "jsonl:beside.jsonl"], exit_timeout_s=1.0)'
     )
-    hung = _seconds(script(f"{late}one_session()", configured), tmp_path)
+    started = time.monotonic()
+    done = run(script(f"{late}one_session()", configured), tmp_path)
+    hung = time.monotonic() - started
+    assert (done.returncode, done.stderr) == (0, "spanforge: the process ends before 4 deliveries were made\n")
     assert hung <= healthy + 1.0 + 1.5, "the margin is for a busy machine"
     assert hung >= 0.9, "the sink did hang"
     assert_exactly_once(tmp_path / "beside.jsonl", 21 if late else 1)
+
+
+def test_a_receiver_out_of_reach_holds_the_exit_up_no_longer_than_the_timeout(tmp_path):
+    """Nobody listens on port 9 of the loopback address."""
+    healthy = _seconds(script("one_session()"), tmp_path)
+    configured = 'configure(sinks=["otlp:http://127.0.0.1:9", "jsonl:beside.jsonl"], exit_timeout_s=1.0)'
+    started = time.monotonic()
+    done = run(script("one_session()", configured), tmp_path)
+    seconds = time.monotonic() - started
+    down, ends = done.stderr.splitlines()
+    assert (done.returncode, down.rpartition(":")[0]) == (0, "spanforge sink otlp:127.0.0.1:9")
+    assert ends == "spanforge: the process ends before 4 deliveries were made"
+    assert seconds <= healthy + 1.0 + 2.5, "the margin is for a busy machine, and for what the sink imports"
+    assert_exactly_once(tmp_path / "beside.jsonl", 1)
 
 
 def test_a_slow_sink_gets_its_time(tmp_path):

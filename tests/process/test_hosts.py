@@ -63,10 +63,12 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 def test_a_flush_keeps_its_deadline_and_says_what_is_left(tmp_path):
     body = """
-configure(sinks=[HungSink(), "jsonl:events.jsonl"], exit_timeout_s=0)
+hung = HungSink()
+configure(sinks=[hung, "jsonl:events.jsonl"])
 one_session()
 started = time.monotonic()
 print(json.dumps([sf_rag.flush(0.4), time.monotonic() - started]))
+hung.release.set()
 """
     left, seconds = json.loads(succeed(PREAMBLE + body, tmp_path))
     assert left == 4
@@ -104,10 +106,12 @@ asyncio.run(main())
 
 def test_aflush_keeps_its_deadline(tmp_path):
     body = """
-configure(sinks=HungSink(), exit_timeout_s=0)
+hung = HungSink()
+configure(sinks=hung)
 one_session()
 started = time.monotonic()
 print(json.dumps([asyncio.run(sf_rag.aflush(0.3)), time.monotonic() - started]))
+hung.release.set()
 """
     left, seconds = json.loads(succeed(PREAMBLE + body, tmp_path))
     assert left == 4
