@@ -274,6 +274,20 @@ def test_a_clock_that_steps_back_keeps_order_and_durations(
     assert summary.ended_at >= summary.started_at
 
 
+def test_clocks_that_stand_still_keep_order_and_give_durations_of_nothing(
+    client: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_clock, "wall_ns", lambda: 2_000_000_000_000_000_000)
+    monkeypatch.setattr(_clock, "monotonic_ns", lambda: 7)
+    for _ in range(3):
+        with client.session("q") as session, session.generation("m"):
+            pass
+    ids = [event.event_id for event in sink.events]
+    assert ids == sorted(set(ids))
+    assert {payload["latency_ms"] for payload in sink.of_type("llm.rag.generated")} == {0.0}
+    assert {payload["duration_ms"] for payload in sink.of_type("llm.rag.session")} == {0.0}
+
+
 # The names that the calls themselves give to what they are called on, and one that nobody has.
 @pytest.mark.parametrize("keyword", ["no_such_keyword", "client", "error", "args", "method"])
 @pytest.mark.parametrize(

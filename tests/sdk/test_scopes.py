@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+from spanforge.namespaces.event import Event
 from spanforge.sdk import SFRAGClient
+from spanforge.sinks.base import BaseSink
 from spanforge.sinks.memory import MemorySink
+
+Connect = Callable[..., SFRAGClient]
 
 
 def of(sink: MemorySink, kind: str) -> list[dict[str, object]]:
@@ -283,6 +289,45 @@ async def test_an_async_stream_that_is_dropped_ends_when_the_loop_closes_it(
     assert of(sink, "session")[0]["status"] == "ok"
 
 
+async def test_an_async_stream_that_is_closed_by_another_task_ends_true_in_time_and_place(
+    strict: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_exception_handler", said.append)
+
+    async def tokens() -> AsyncIterator[int]:
+        async with strict.session("q") as session, session.generation("m"):
+            for token in range(10):
+                yield token
+
+    async def close() -> None:
+        await asyncio.sleep(0.05)
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    stream = tokens()
+    await anext(stream)
+    await asyncio.create_task(close())
+    query, generated, summary = sink.events
+    assert (generated.payload["status"], summary.payload["status"]) == ("ok", "ok")
+    assert 50 <= generated.payload["latency_ms"] <= summary.payload["duration_ms"]
+    assert query.parent_span_id == generated.parent_span_id == summary.span_id
+    assert {event.trace_id for event in sink.events} == {query.trace_id}
+    assert strict.current_session_id() is None
+    assert said == []
+
+
+async def test_a_thread_has_the_session_where_python_copies_the_context_and_not_in_an_executor(
+    client: SFRAGClient, sink: MemorySink
+) -> None:
+    async with client.session("q") as session:
+        await asyncio.to_thread(client.trace_generation, model="m")
+        await asyncio.get_running_loop().run_in_executor(None, partial(client.trace_generation, model="m"))
+    first, second = (payload["session_id"] for payload in of(sink, "generated"))
+    assert first == session.session_id != second
+    assert client.get_status().orphans == 1
+
+
 def test_hits_are_read_when_they_are_recorded(strict: SFRAGClient, sink: MemorySink) -> None:
     hit = {"chunk_id": "a", "score": 0.5, "source": "s"}
     with strict.session("q") as session, session.retrieval() as retrieval:
@@ -316,6 +361,25 @@ def test_bind_says_for_whom_events_are_made(strict: SFRAGClient, sink: MemorySin
     assert (inner.org_id, inner.team_id, inner.tags) == ("acme", "search", {"tenant": "b", "colour": "red"})
     assert (outer.org_id, outer.tags) == ("", {})
     assert (summary.org_id, summary.tags) == ("acme", {"tenant": "a"})
+
+
+def test_what_is_bound_is_captured_when_the_event_is_made_and_not_when_it_is_sent(connect: Connect) -> None:
+    sink, gate = MemorySink(), threading.Event()
+
+    class Gated(BaseSink):
+        name = "gated"
+
+        def write(self, events: Sequence[Event], /) -> None:
+            gate.wait(10)
+            sink.write(events)
+
+    client = connect(Gated(), delivery="thread", batch_delay_s=0)
+    for tenant in ("a", "b"):
+        with client.bind(org_id=tenant, colour=tenant):
+            client.end_session(client.trace_query("q"))
+    gate.set()
+    assert client.flush() == 0
+    assert [(event.org_id, event.tags["colour"]) for event in sink.events] == [(t, t) for t in "aabb"]
 
 
 def test_bind_without_a_block_holds_for_the_rest_of_the_context(strict: SFRAGClient, sink: MemorySink) -> None:

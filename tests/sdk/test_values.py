@@ -8,6 +8,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from spanforge.sdk import SFRAGClient
 from spanforge.sinks.memory import MemorySink
@@ -30,11 +32,25 @@ class OwnZone(tzinfo):
     """A zone whose methods are an application's own."""
 
 
+@dataclass
+class Record:
+    text: str
+
+
+class Model(BaseModel):
+    text: str
+
+
 def kept(client: SFRAGClient, value: Any) -> Any:
-    client.trace_query("q", filters={"key": value})
+    client.trace_query("q", top_k=3, filters={"before": 1, "key": value, "after": 2})
     (sink,) = client.cell.get().dispatcher.sinks
     assert isinstance(sink, MemorySink)
-    return sink.events[-1].payload["filters"]["key"]
+    payload = sink.events[-1].payload
+    json.loads(sink.events[-1].encode(), parse_constant=pytest.fail)
+    # A value costs itself alone.
+    assert (payload["top_k"], payload["filters"].pop("before")) == (3, 1)
+    assert list(payload["filters"]) == ["key"] or payload["filters"].pop("after") == 2
+    return payload["filters"]["key"]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +71,11 @@ def kept(client: SFRAGClient, value: Any) -> Any:
         (timedelta(seconds=1.5), 1.5),
         (date(2026, 1, 2), "2026-01-02"),
         (time(3, 4), "03:04:00"),
+        (datetime(2026, 1, 2, 3), "2026-01-02T03:00:00"),  # noqa: DTZ001  as many an application has them
         (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
         (datetime(2026, 1, 2, tzinfo=ZoneInfo("UTC")), "2026-01-02T00:00:00+00:00"),
         ([1, (2, {3})], [1, [2, [3]]]),
+        ([None, [None]], [None, [None]]),
         ({3, 1, 2}, [1, 2, 3]),
         (deque([1]), [1]),
         ({"and": {"$gte": 1}}, {"and": {"$gte": 1}}),
@@ -120,10 +138,13 @@ def test_text_is_kept_as_its_type_and_digest(value: Any, start: str, client: SFR
     ("value", "expected", "reason"),
     [
         (object(), "type:object", "unknown_type"),
+        (Record("text"), "type:Record", "unknown_type"),
+        (Model(text="text"), "type:Model", "unknown_type"),
+        ({"and": [{"lt": float("nan")}, {"gt": float("-inf")}]}, {"and": [{"lt": None}, {"gt": None}]}, "not_finite"),
         (datetime(2026, 1, 2, tzinfo=OwnZone()), "type:datetime", "unknown_type"),
         (float("nan"), None, "not_finite"),
         (Decimal("sNaN"), None, "not_finite"),
-        ([0] * 2_000, [0] * 999, "too_many_values"),
+        ([0] * 2_000, [0] * 998, "too_many_values"),
     ],
 )
 def test_what_cannot_be_kept_is_replaced_and_counted(
