@@ -35,6 +35,10 @@ _IN_LEADING: Final = 0.25
 """... and what a word counts more for standing there."""
 _WHOLE_CHARS: Final = 240
 """A longer row is quoted by its leading cells and those that bear on the question."""
+_MAX_QUESTION_CHARS: Final = 512
+"""What is longer is no question about a row; its every name would be looked for in every cell."""
+_MAX_SPECIFIC: Final = 16
+"""Names and numbers of a question that rows are looked through for."""
 _SHORTEST_DERIVED: Final = 4
 _COPULAS: Final = frozenset({"is", "are", "was", "were"})
 _ARTICLES: Final = frozenset({"the", "a", "an", "this", "that"})
@@ -44,17 +48,21 @@ _SUPERLATIVE: Final = re.compile(r"\b(?:most|least|fewest|best|worst|[a-z]{3,}es
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """A row as it is compared: stems column by column, cell by cell, and all together."""
+
     unit: Unit
     columns: tuple[frozenset[str], ...]
     values: tuple[frozenset[str], ...]
+    named: frozenset[str]
+    held: frozenset[str]
+    said: frozenset[str]
 
-    @property
-    def named(self) -> frozenset[str]:
-        return frozenset[str]().union(*self.columns)
-
-    @property
-    def held(self) -> frozenset[str]:
-        return frozenset[str]().union(*self.values)
+    @classmethod
+    def of(cls, unit: Unit) -> _Row:
+        columns = tuple(stems(cell.column) for cell in unit.cells)
+        values = tuple(frozenset(map(_plain, stems(cell.value))) for cell in unit.cells)
+        union = frozenset[str]().union
+        return cls(unit, columns, values, union(*columns), union(*values), unit.terms | unit.context)
 
     @property
     def leading(self) -> frozenset[str]:
@@ -62,8 +70,7 @@ class _Row:
 
     def knows(self, stem: str) -> bool:
         """Tell whether it, its columns or its headings have a stem, a synonym, or a word derived from it."""
-        said = self.unit.terms | self.unit.context
-        return says(said, stem) or any(_derived(stem, other) for other in said)
+        return says(self.said, stem) or any(_derived(stem, other) for other in self.said)
 
 
 def open_to_choice(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
@@ -72,8 +79,9 @@ def open_to_choice(question: str, want: Wanted | None, units: Sequence[Unit]) ->
     Where a table is about things of the kind that the question gives a number of, and has none of that number ("room
     9"), a sentence answers only if it has the number.
     """
+    question = question[:_MAX_QUESTION_CHARS]
     # Passages may overlap: a row is one row, however often it was found.
-    rows = [_read(unit) for unit in {unit.text: unit for unit in reversed(units) if unit.cells}.values()][::-1]
+    rows = [_Row.of(unit) for unit in {unit.text: unit for unit in reversed(units) if unit.cells}.values()][::-1]
     asked = Sentence(question, 0)
     absent = {_plain(asked.stems[index]) for index in _specific(asked) if _is_absent(asked, index, rows)}
     sentences = [unit for unit in units if not unit.cells and absent <= set(map(_plain, unit.terms))]
@@ -96,14 +104,14 @@ def _matching(question: str, want: Wanted | None, asked: Sentence, rows: Sequenc
     if not _ALTERNATIVES.search(question):
         return []
     # "The M8 and the M10 bolt" are two rows; what only one of them has is looked for in each alone.
-    apart = [[row for row in rows if _satisfies(asked, index, row)] for index in specific]
+    apart = [[row for row in rows if _satisfies(asked, index, row)] for index in specific[:MAX_ROWS]]
     found = [unit for group in apart for unit in _best(question, want, group, rows)]
     return list(dict.fromkeys(found))[:MAX_ROWS]
 
 
 def share_known(question: str, topics: Sequence[Topic], unit: Unit) -> float:
     """Return the share in [0, 1] of a question's topics that a row knows, counting what it knows by another name."""
-    row = _read(unit)
+    row = _Row.of(unit)
     # That the row has one of the names of what is asked for was found when it was chosen.
     known = PLAIN_VERBS.union(*asked_attributes(question))
     found = sum(sum(stem in known or row.knows(stem) for stem in topic.stems) / len(topic.stems) for topic in topics)
@@ -131,19 +139,12 @@ def _hits(asked: frozenset[str], cell: Cell) -> frozenset[str]:
     return frozenset(stem for stem in asked if says(said, stem))
 
 
-def _read(unit: Unit) -> _Row:
-    return _Row(
-        unit,
-        tuple(stems(cell.column) for cell in unit.cells),
-        tuple(frozenset(map(_plain, stems(cell.value))) for cell in unit.cells),
-    )
-
-
 def _specific(asked: Sentence) -> list[int]:
     """Return the places of a question's numbers and names, which no other number or name stands for."""
-    return [
+    places = [
         index for index, stem in enumerate(asked.stems) if stem and (stem[0].isdigit() or index in asked.marked_names)
     ]
+    return places[:_MAX_SPECIFIC]
 
 
 def _satisfies(asked: Sentence, index: int, row: _Row) -> bool:
