@@ -204,6 +204,7 @@ class ServerSettings(BaseModel):
             loopback address, any name elsewhere.
         max_body_bytes: Longest body of a request, but for uploads.
         max_upload_bytes: Longest body of an upload.
+        max_unfolded_bytes: What one uploaded document may unfold to; one stream of a PDF to half of it.
         max_json_depth: Deepest nesting of a JSON body.
         requests_per_minute: Requests an organisation may make in a minute, on average.
         burst: Requests an organisation may make at once.
@@ -236,6 +237,7 @@ class ServerSettings(BaseModel):
     allowed_hosts: Annotated[frozenset[str], BeforeValidator(_split)] = frozenset()
     max_body_bytes: int = Field(default=1 << 20, ge=1 << 10)
     max_upload_bytes: int = Field(default=64 << 20, ge=1 << 10)
+    max_unfolded_bytes: int = Field(default=256 << 20, ge=1 << 20)
     max_json_depth: int = Field(default=16, ge=4, le=100)
     requests_per_minute: float = Field(default=600.0, gt=0)
     burst: int = Field(default=100, ge=1)

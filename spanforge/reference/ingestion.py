@@ -16,7 +16,7 @@ from spanforge.reference.catalog import DocumentRecord
 from spanforge.reference.failures import EmbeddingFailed, IndexFull, IndexUnavailable, RagFailure
 from spanforge.reference.index.base import IndexRow, Selection, epoch, under_heading
 from spanforge.reference.models import DocumentFailure
-from spanforge.reference.parsing import parse
+from spanforge.reference.parsing import DEFAULT_LIMITS, Limits, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -106,6 +106,7 @@ class Ingestor:
         org_id: Whose documents they are.
         data_source_id: Where they belong.
         lock: Held while the run writes; a `Turn` may refuse, which ends the run.
+        limits: What a document may unfold to.
     """
 
     def __init__(
@@ -118,8 +119,10 @@ class Ingestor:
         org_id: str,
         data_source_id: str,
         lock: AbstractContextManager[Any],
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._lock = lock
+        self._limits = limits
         self._index = index
         self._catalog = catalog
         self._chunker = chunker
@@ -194,7 +197,7 @@ class Ingestor:
             progress.indexed += 1
             progress.chunks += known.chunks
             return
-        parsed = parse(document)
+        parsed = parse(document, self._limits)
         scope = f"{self._org_id}\0{self._source_id}\0{item.document_id}"
         chunks = self._chunker.cut(parsed, scope=scope)
         batch.rows.extend(self._rows(document, parsed, item.source, chunks))

@@ -28,6 +28,7 @@ from spanforge.reference.ingestion import Ingestor, Turn
 from spanforge.reference.jobs import Jobs
 from spanforge.reference.models import DataSource, Document, RagResult, RagStatus
 from spanforge.reference.options import LOCAL_USER, AskOptions, RetrieveOptions, retrieval_input, to_ask
+from spanforge.reference.parsing import DEFAULT_LIMITS, Limits
 from spanforge.reference.recovery import AnswerCache, RecoverySettings
 from spanforge.reference.retrieval import Retriever
 from spanforge.reference.run import Parts
@@ -66,6 +67,7 @@ class Pipeline:
         selection: How the context is chosen.
         recovery: What is done when a run does not end well.
         max_chunks: Quota of the index; beyond it ingestion fails with INDEX_FULL.
+        limits: What a document may unfold to; beyond it, it fails with PARSE_ERROR and the others go on.
         pipeline_name: Name in the trace.
         namespace: Namespace in the trace.
 
@@ -87,6 +89,7 @@ class Pipeline:
         selection: SelectionSettings | None = None,
         recovery: RecoverySettings | None = None,
         max_chunks: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         pipeline_name: str = "spanforge-reference",
         namespace: str = "",
     ) -> None:
@@ -104,6 +107,7 @@ class Pipeline:
         )
         self._flow = Flow(self._parts, recovery or RecoverySettings(), AnswerCache())
         self.jobs = Jobs(self.catalog, self._home.path, self._ingestor)
+        self._limits = limits
         self._pipeline_name = pipeline_name
         self._namespace = namespace
 
@@ -337,6 +341,7 @@ class Pipeline:
             org_id=org_id,
             data_source_id=data_source_id,
             lock=Turn(self._home.write_lock, may_go_on),
+            limits=self._limits,
         )
 
 

@@ -12,17 +12,18 @@ from starlette.datastructures import FormData, UploadFile
 
 from spanforge.reference import Document
 from spanforge.reference.parsing import media_type_of
+from spanforge.reference.parsing.unfolding import check_html
 from spanforge.server.bodies import JSON, MULTIPART, invalid, json_body, media_type
 from spanforge.server.models import MAX_DOCUMENTS, CutOptions, IngestRequest
 from spanforge.server.problems import Problem
 from spanforge.server.sniffing import HTML, sniff
-from spanforge.server.unfolding import check_html
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping
 
     from fastapi import Request
 
+    from spanforge.reference.parsing import Limits
     from spanforge.server.models import DocumentBody
 
 _FILES: Final = "files"
@@ -32,7 +33,9 @@ _MAX_NAME: Final = 200
 
 
 @asynccontextmanager
-async def upload_of(request: Request, max_depth: int) -> AsyncGenerator[tuple[CutOptions, Iterator[Document]]]:
+async def upload_of(
+    request: Request, max_depth: int, limits: Limits
+) -> AsyncGenerator[tuple[CutOptions, Iterator[Document]]]:
     """Read a body, and hold its files for the length of a block.
 
     Files stay on the disk until their document is asked for, so that an upload takes the memory of its longest file.
@@ -45,35 +48,35 @@ async def upload_of(request: Request, max_depth: int) -> AsyncGenerator[tuple[Cu
     match media_type(request):
         case "application/json":
             body = await json_body(request, IngestRequest, max_depth)
-            yield body, (_document(one) for one in body.documents)
+            yield body, (_document(one, limits) for one in body.documents)
         case "multipart/form-data":
-            limits = {"max_files": MAX_DOCUMENTS, "max_fields": _MAX_FIELDS, "max_part_size": _MAX_FIELD_BYTES}
-            async with request.form(**limits) as form:
+            form_limits = {"max_files": MAX_DOCUMENTS, "max_fields": _MAX_FIELDS, "max_part_size": _MAX_FIELD_BYTES}
+            async with request.form(**form_limits) as form:
                 files = _files(form)
-                yield _options(form), (_file(name, file) for name, file in files.items())
+                yield _options(form), (_file(name, file, limits) for name, file in files.items())
         case _:
             raise Problem("UNSUPPORTED_MEDIA_TYPE", f"Send the body as {JSON} or {MULTIPART}.")
 
 
-def _document(body: DocumentBody) -> Document:
+def _document(body: DocumentBody, limits: Limits) -> Document:
     content = None if body.content is None else base64.b64decode(body.content, validate=True)
     if body.text is not None and media_type_of(body.name) == HTML:
-        check_html(body.text.encode())
+        check_html(body.text.encode(), limits)
     return Document(
         document_id=body.document_id,
         text=body.text,
         content=content,
         name=body.name,
-        media_type="" if content is None else sniff(content, body.name or body.document_id),
+        media_type="" if content is None else sniff(content, body.name or body.document_id, limits),
         timestamp=body.timestamp,
         quality=body.quality,
         metadata=dict(body.metadata),
     )
 
 
-def _file(name: str, file: UploadFile) -> Document:
+def _file(name: str, file: UploadFile, limits: Limits) -> Document:
     content = file.file.read()
-    return Document(document_id=name, content=content, name=name, media_type=sniff(content, name))
+    return Document(document_id=name, content=content, name=name, media_type=sniff(content, name, limits))
 
 
 def _files(form: FormData) -> Mapping[str, UploadFile]:

@@ -24,6 +24,7 @@ from spanforge.reference.index import Selection
 from spanforge.reference.ingestion import Ingestor, Turn
 from spanforge.reference.jobs import CANCELLED, INTERRUPTED
 from spanforge.reference.models import IngestionOutput, JobStatus
+from spanforge.reference.parsing import Limits
 from spanforge.reference.tokens import default_counter
 from spanforge.server import uploads
 from spanforge.server.problems import Problem
@@ -250,6 +251,7 @@ class JobRunner:
             org_id=tenant.org_id,
             data_source_id=row.output.data_source_id,
             lock=Turn(tenant.writing, lambda: not tenant.store.is_cancelled(row.output.job_id)),
+            limits=Limits.within(self._settings.max_unfolded_bytes),
         )
 
 

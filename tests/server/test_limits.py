@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import bombs
 from support.api import PARIS, Api, bundled, running
 from support.serving import serving
 
@@ -45,6 +46,19 @@ def test_an_upload_may_be_longer_but_not_without_measure(tmp_path) -> None:
         # No other route takes one.
         files = [("files", ("a.md", b"word " * 600))]
         assert api.client.post("/api/rag/query", data=fields, files=files, headers=headers).status_code in {413, 415}
+
+
+def test_how_far_an_upload_may_unfold_is_the_servers_to_say(tmp_path) -> None:
+    (bomb,) = (one for one in bombs.WRAPPED_PDFS if one.name == "once")
+    files = [("files", ("a.pdf", bomb.make(768)))]
+    for allowed, status in ((1 << 20, 422), (2 << 20, 202)):
+        with running(tmp_path / str(allowed), max_unfolded_bytes=allowed) as api:
+            headers = api.key()
+            fields = {"dataSourceId": api.source(headers)}
+            answer = api.client.post("/api/rag/ingest", data=fields, files=files, headers=headers)
+            assert answer.status_code == status
+            if status == 422:
+                assert answer.json()["code"] == "PARSE_ERROR"
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""])

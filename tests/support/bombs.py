@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import zipfile
 import zlib
+from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from support.documents import word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MIB = 1 << 20
 _BIG = 300
@@ -87,12 +93,106 @@ def _folded(mebibytes: int) -> bytes:
     return zlib.compress(once, 9)
 
 
-def _pdf(stream: bytes, said: str) -> bytes:
+def as_ascii85(data: bytes) -> bytes:
+    return base64.a85encode(data) + b"~>"
+
+
+def as_hex(data: bytes) -> bytes:
+    return data.hex(" ").encode() + b">"
+
+
+def as_runs(data: bytes) -> bytes:
+    """Code by run lengths."""
+    out = bytearray()
+    at = 0
+    while at < len(data):
+        run = next(
+            (n for n in range(1, min(128, len(data) - at)) if data[at + n] != data[at]), min(128, len(data) - at)
+        )
+        if run > 1:
+            out += bytes([257 - run, data[at]])
+        else:
+            out += bytes([0, data[at]])
+        at += run
+    return bytes(out) + b"\x80"
+
+
+def as_lzw(data: bytes, *, early: int = 1) -> bytes:
+    """Code by LZW, without a code to clear the table."""
+    table: dict[tuple[int, int], int] = {}
+    codes: list[int] = []
+    prefix = -1
+    for byte in data:
+        if prefix < 0:
+            prefix = byte
+        elif (prefix, byte) in table:
+            prefix = table[prefix, byte]
+        else:
+            codes.append(prefix)
+            if len(table) + 258 < 4_096:
+                table[prefix, byte] = len(table) + 258
+            prefix = byte
+    codes += [prefix, 257] if prefix >= 0 else [257]
+    bits = "".join(
+        # Whoever reads knows an entry one code later than it was made.
+        f"{code:0{min(12, max(9, (258 + max(0, number - 1) + early).bit_length()))}b}"
+        for number, code in enumerate(codes)
+    )
+    bits += "0" * (-len(bits) % 8)
+    return int(bits, 2).to_bytes(len(bits) // 8, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedPdf:
+    """A PDF whose page unfolds to blanks.
+
+    Attributes:
+        wrap: Makes the stream from what it is to unfold to.
+        said: What its dictionary says of it.
+        keyword: How it begins.
+    """
+
+    name: str
+    wrap: Callable[[bytes], bytes]
+    said: str
+    keyword: str = "stream\n"
+
+    def make(self, kibibytes: int) -> bytes:
+        """Return the file, given how much its page unfolds to."""
+        return _pdf(self.wrap(b" " * (kibibytes << 10)), self.said, self.keyword)
+
+
+def _picture(coded: bytes, said: str) -> bytes:
+    return f"BI /W 1024 /H 1024 /BPC 8 /CS /G /F {said} ID ".encode() + coded + b" EI"
+
+
+WRAPPED_PDFS = [
+    WrappedPdf("once", zlib.compress, "/Filter /FlateDecode"),
+    WrappedPdf("behind its line", zlib.compress, "/Filter /FlateDecode", "stream  more\n"),
+    WrappedPdf("ascii85", lambda b: as_ascii85(zlib.compress(b)), "/Filter [/ASCII85Decode /FlateDecode]"),
+    WrappedPdf("hex", lambda b: as_hex(zlib.compress(b)), "/Filter [/ASCIIHexDecode /FlateDecode]"),
+    WrappedPdf("short names", lambda b: as_ascii85(as_hex(zlib.compress(b))), "/Filter [/A85 /AHx /Fl]"),
+    WrappedPdf("escaped name", lambda b: as_ascii85(zlib.compress(b)), "/F#69lter [/ASCII#385Decode /FlateDecode]"),
+    WrappedPdf("lzw", as_lzw, "/Filter /LZWDecode"),
+    WrappedPdf("late lzw", lambda b: as_lzw(b, early=0), "/Filter /LZWDecode /DecodeParms << /EarlyChange 0 >>"),
+    WrappedPdf("lzw in zip", lambda b: zlib.compress(as_lzw(b)), "/Filter [/FlateDecode /LZWDecode]"),
+    WrappedPdf("runs", as_runs, "/Filter /RunLengthDecode"),
+    WrappedPdf("zip in runs", lambda b: as_runs(zlib.compress(b)), "/Filter [/RunLengthDecode /FlateDecode]"),
+    WrappedPdf("five times", lambda b: b, "/Filter [/Fl /Fl /A85 /A85 /Fl]"),
+    WrappedPdf("commented", lambda b: as_ascii85(as_lzw(b)), "/Filter [/A85 %\n /LZW]"),
+    WrappedPdf("elsewhere", lambda b: as_hex(as_lzw(b)), "/Filter [9 0 R /LZW] /Names /AHx"),
+    WrappedPdf("picture", lambda b: _picture(zlib.compress(b), "/Fl"), ""),
+    WrappedPdf("picture in zip", lambda b: zlib.compress(_picture(as_lzw(b), "[/LZW]")), "/Filter /FlateDecode"),
+]
+"""Every way to fold a stream that readers follow."""
+
+
+def _pdf(stream: bytes, said: str, keyword: str = "stream\n") -> bytes:
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>",
-        f"<< /Length {len(stream)} {said} >>\nstream\n".encode() + stream + b"\nendstream",
+        f"<< /Length {len(stream)} {said} >>\n{keyword}".encode() + stream + b"\nendstream",
     ]
     out = b"%PDF-1.5\n"
     for number, body in enumerate(objects, 1):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError
-from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section, bounded
+from spanforge.reference.parsing.base import ParsedDocument, Section, bounded
 from spanforge.reference.parsing.tabular import row_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_MAX_UNZIPPED = 4 * MAX_TEXT_CHARS
 
 
 def parse_docx(content: bytes) -> ParsedDocument:
@@ -28,7 +27,6 @@ def parse_docx(content: bytes) -> ParsedDocument:
     lxml = load("lxml.etree", "reference")
     reason = ""
     try:
-        _check_size(content)
         document = docx.Document(io.BytesIO(content))
         blocks = list(_blocks(document))
         title = str(document.core_properties.title or "")
@@ -36,14 +34,6 @@ def parse_docx(content: bytes) -> ParsedDocument:
     except (zipfile.BadZipFile, KeyError, ValueError, lxml.XMLSyntaxError, OSError, EOFError):
         reason = "The Word document is damaged, encrypted or not a .docx file."
     raise ParseError(reason)
-
-
-def _check_size(content: bytes) -> None:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        # The sizes in the directory may lie; reading stops at them, so that a lie ends as a damaged file.
-        total = sum(entry.file_size for entry in archive.infolist())
-    if total > _MAX_UNZIPPED:
-        raise ParseError(f"The Word document unfolds to more than {_MAX_UNZIPPED} bytes; it is refused.")
 
 
 def _blocks(document: Untyped) -> Iterator[str]:

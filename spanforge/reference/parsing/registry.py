@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from spanforge.exceptions import MissingExtraError
 from spanforge.reference.failures import ParseError, UnsupportedFormat
 from spanforge.reference.parsing.base import MAX_FILE_BYTES, MAX_TEXT_CHARS, ParsedDocument
+from spanforge.reference.parsing.unfolding import DEFAULT_LIMITS, Limits, check_docx, check_html, check_pdf
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spanforge.reference.models import Document
 
 
@@ -36,6 +39,12 @@ _FORMATS = (
     _Format("text/tab-separated-values", "tabular", "parse_tsv", (".tsv", ".tab")),
     _Format("application/jsonl", "tabular", "parse_jsonl", (".jsonl", ".ndjson")),
 )
+_GUARDS: dict[str, Callable[[bytes, Limits], None]] = {
+    "text/html": check_html,
+    "application/pdf": check_pdf,
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": check_docx,
+}
+"""What is asked of a document before its parser, which unfolds it whole."""
 _BY_SUFFIX = {suffix: fmt for fmt in _FORMATS for suffix in fmt.suffixes}
 _BY_MEDIA_TYPE = {fmt.media_type: fmt for fmt in _FORMATS}
 
@@ -51,11 +60,15 @@ def media_type_of(name: str) -> str:
     return fmt.media_type if fmt else ""
 
 
-def parse(document: Document) -> ParsedDocument:
+def parse(document: Document, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Return the document's text in sections.
 
     Text given as text is Markdown unless its media type or name says plain text. Bytes are read by media
     type, else by suffix.
+
+    Args:
+        document: What is read.
+        limits: What it may unfold to.
 
     Raises:
         UnsupportedFormat: No parser for this kind, or its optional package is not installed.
@@ -77,6 +90,9 @@ def parse(document: Document) -> ParsedDocument:
         content = document.content
     if len(content) > MAX_FILE_BYTES:
         raise ParseError(f"A file larger than {MAX_FILE_BYTES} bytes is refused; split it.")
+    guard = _GUARDS.get(fmt.media_type)
+    if guard is not None:
+        guard(content, limits)
     missing = ""
     try:
         module = importlib.import_module(f"spanforge.reference.parsing.{fmt.module}")

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from spanforge.reference.models import IngestionOutput
+from spanforge.reference.parsing import Limits
 from spanforge.server import sources
 from spanforge.server.asking import check_embedding_model
 from spanforge.server.bodies import JSON
@@ -28,7 +29,8 @@ async def start(request: Request, principal: Admitted, service: ServiceOf) -> Re
     Every upload is judged by what it holds; one that cannot be a document refuses the request, and nothing is ingested.
     """
     with service.uploads.working(principal.org_id):
-        async with upload_of(request, service.settings.max_json_depth) as (cut, documents):
+        limits = Limits.within(service.settings.max_unfolded_bytes)
+        async with upload_of(request, service.settings.max_json_depth, limits) as (cut, documents):
             if cut.chunk_overlap >= cut.chunk_size:
                 raise Problem("INVALID_INPUT", "chunkOverlap: must be less than chunkSize.", fields=("chunkOverlap",))
 
