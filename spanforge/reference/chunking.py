@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import InvalidInput
-from spanforge.reference.grounding.rows import CONTINUED, JOINT, LEVEL, drawn_tables
+from spanforge.reference.grounding.rows import CONTINUED, JOINT, LEVEL, column_of, drawn_tables
 from spanforge.reference.parsing.base import SEPARATOR
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Chunker:
     def _cut_row(self, row: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield the parts of a row: as many cells as fit, under the first; a cell too long for that by sentences."""
         cells = row.split(JOINT)
-        first = f"{cells[0]}{CONTINUED}" if len(cells[0]) <= _LONGEST_CARRIED else ""
+        first = f"{cells[0]}{CONTINUED}" if column_of(cells[0]) and len(cells[0]) <= _LONGEST_CARRIED else ""
         begin = start = spent = 0
         for cell in cells:
             cost = self.counter.count(cell)
@@ -154,7 +154,7 @@ class Chunker:
                 yield begin, row[begin : start - len(JOINT)], (first,) if begin else ()
                 begin, spent = start, 0
             if cost > self._size:
-                column = cell.partition(": ")[0][:_LONGEST_CARRIED]
+                column = column_of(cell)[:_LONGEST_CARRIED]
                 for part, piece in self._split(self._text, cell):
                     yield start + part, piece, (column if part else "", first if start else "")
                 begin, spent = start + len(cell) + len(JOINT), 0

@@ -19,7 +19,7 @@ from spanforge.reference import Document, Pipeline, RagResult, RagStatus
 from spanforge.reference.assembly import REFUSAL
 from spanforge.reference.chunking import Chunker
 from spanforge.reference.grounding.rows import with_rows
-from spanforge.reference.parsing import parse
+from spanforge.reference.parsing import ParsedDocument, Section, parse
 from spanforge.reference.tokens import default_counter
 
 DATA = Path(__file__).parent / "data"
@@ -134,6 +134,21 @@ def test_however_small_the_passages_no_row_of_a_table_is_lost_or_nameless(path: 
         lines = {line for chunk in chunks for line in with_rows(chunk.text, chunk.heading).split("\n")}
         pieces = [row for row in whole if default_counter().count(row) <= size and row not in lines]
         assert pieces == []
+
+
+def test_long_lines_that_are_no_rows_carry_nothing_along() -> None:
+    text = "; ".join(f"The {number}th remark has no column" for number in range(200))
+    chunks = Chunker(default_counter(), 64, 0).cut(ParsedDocument((Section(text, "table"),), "m", "Remarks"), scope="s")
+    assert len(chunks) > 1
+    assert {chunk.heading for chunk in chunks} == {"Remarks"}
+
+
+def test_a_cell_longer_than_a_passage_names_its_column_and_its_row() -> None:
+    text = "item: pump; note: " + "It is loud. " * 100 + "; price: 4"
+    chunks = Chunker(default_counter(), 64, 0).cut(ParsedDocument((Section(text, "table"),), "m"), scope="s")
+    assert [chunk.heading for chunk in chunks[:3]] == ["", "item: pump; …", "note > item: pump; …"]
+    assert (chunks[-1].text, chunks[-1].heading) == ("price: 4", "item: pump; …")
+    assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
 
 
 def test_bars_that_draw_no_table_are_left_alone() -> None:

@@ -69,6 +69,12 @@ def cells_of(line: str) -> tuple[Cell, ...]:
     return tuple(cells) if count >= fewest and 2 * count >= len(pieces) else ()
 
 
+def column_of(cell: str) -> str:
+    """Return the name of the column that a cell begins with, empty where it begins with none."""
+    named = _NAMED.match(cell)
+    return named["column"] if named else ""
+
+
 def first_cell_in(heading: str) -> str:
     """Return the first cell of the row that a passage begins inside, empty where it begins with a row or with none."""
     part = heading.rpartition(LEVEL)[2]
