@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import partial
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from spanforge.delivery.guard import guarded
 from spanforge.namespaces.event import Draft
@@ -38,13 +39,8 @@ def _claims(receipt: Receipt) -> list[tuple[object, object]]:
     return [("delivered", receipt.delivered), ("failed", receipt.failed), *reasons]
 
 
-class _Writing(threading.local):
-    """Whether this thread is inside a sink's write."""
-
-    here = False
-
-
-writing = _Writing()
+writing: Final[ContextVar[bool]] = ContextVar("spanforge_writing", default=False)
+"""Whether this is inside a sink's write. Not by thread: an application under gevent has all of its callers in one."""
 
 
 class Cursor:
@@ -134,7 +130,7 @@ class EventLog:
 
         Once closed, and where a sink traces from within its own write, it is counted dropped.
         """
-        if writing.here:
+        if writing.get():
             self.refuse("traced_by_sink")
         else:
             self._append(draft)

@@ -299,11 +299,11 @@ class Worker:
         receipts: list[object] = []
         # A copy: what a sink does to its batch is its own affair.
         batch = tuple(events)
-        writing.here = True
+        writing.set(True)
         try:
             error = attempt(lambda: receipts.append(self.sink.write(batch)))
         finally:
-            writing.here = False
+            writing.set(False)
         if error is None:
             self._refused_probes, self._rest_s, self._down_until = 0, _FIRST_REST_S, 0.0
             with self._log.lock:

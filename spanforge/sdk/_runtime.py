@@ -239,12 +239,13 @@ class Runtime:
         with self._lock:
             # A signal handler or the garbage collector may be at work inside a sink's write; what ends here is not the
             # sink's own tracing.
-            inside, writing.here = writing.here, False
+            inside = writing.get()
+            writing.set(False)
             try:
                 while self._successor is None and (session_id := self._table.any_open()) is not None:
                     self._end(session_id, reason)
             finally:
-                writing.here = inside
+                writing.set(inside)
 
     def _open(self, session_id: str) -> Session:
         session = self._table.open(session_id, self.binding())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -190,6 +191,24 @@ def test_what_a_sink_traces_from_its_own_write_is_counted_and_goes_no_further(co
         clients[0].flush()
         found = ledger(clients[0], "memory")
         assert (found.delivered, found.dropped) == (1, {"traced_by_sink": 1})
+
+
+@pytest.mark.parametrize("options", [{}, QUICK], ids=["in line", "thread"])
+def test_another_caller_in_a_sinks_thread_is_not_taken_for_the_sink(options: dict[str, Any], connect: Connect) -> None:
+    """Under gevent all callers are in one thread, each in a context of its own, and take turns within a write."""
+    clients: list[SFRAGClient] = []
+
+    class Yielding(MemorySink):
+        def write(self, events: Sequence[Event], /) -> None:
+            super().write(events)
+            if len(self.events) == 1:
+                contextvars.Context().run(emit, clients[0], 3)
+
+    clients.append(connect(Yielding(), **options))
+    emit(clients[0], 1)
+    assert clients[0].flush() == 0
+    found = ledger(clients[0], "memory")
+    assert (found.delivered, found.dropped) == (4, {})
 
 
 def test_a_log_that_fails_costs_its_line_and_nothing_else(connect: Connect) -> None:
