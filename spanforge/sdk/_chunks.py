@@ -5,7 +5,7 @@ Text is hashed here, in the caller's call, and goes no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 
@@ -197,6 +197,13 @@ def _get(thing: object, name: str) -> Any:
     return dict[Any, Any].get(thing, name) if is_dict(thing) else _coerce.attribute(thing, name)
 
 
+def _as_dict(value: Any) -> Any:
+    """Return a mapping that is no dict, such as a database's row, as one; anything else as it is."""
+    kind = cast("type[Any]", type(value))
+    is_mapping = issubclass(kind, Mapping) and not issubclass(kind, dict)
+    return dict(value) if is_mapping or (kind.__module__, kind.__name__) == ("sqlite3", "Row") else value
+
+
 class _Reader:
     """Reads one hit of any shape.
 
@@ -214,7 +221,8 @@ class _Reader:
     def read(self, hit: Any) -> dict[str, Any]:
         """Return the payload; `raw_score` stands in it until the scores of the whole result are mapped."""
         hit, given_score, is_distance = self._unwrap(hit)
-        metadata = next((value for name in _METADATA if is_dict(value := _get(hit, name)) and len(value)), None)
+        found = (_as_dict(_get(hit, name)) for name in _METADATA)
+        metadata = next((value for value in found if is_dict(value) and len(value)), None)
         content_hash = self._content_hash(hit)
         payload: dict[str, Any] = {
             "chunk_id": self._chunk_id(hit, metadata, content_hash),
@@ -243,7 +251,7 @@ class _Reader:
 
     def _unwrap(self, hit: Any) -> tuple[Any, Any, bool]:
         """Take apart `(document, score)` pairs and nodes that carry their score beside them."""
-        hit = unwrapped(hit)
+        hit = _as_dict(unwrapped(hit))
         if is_row(hit) and len(pair := _row(hit)) == _PAIR:
             first, second = pair
             if as_float(first) is not None and as_float(second) is None:

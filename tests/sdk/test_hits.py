@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+import sqlite3
+from collections import ChainMap, deque
+from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +18,12 @@ from spanforge.sdk import SFRAGClient
 from spanforge.sinks.memory import MemorySink
 
 DIGEST = hashlib.sha256(b"text").hexdigest()
+
+
+def database_row(query: str) -> sqlite3.Row:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute(query).fetchone()
 
 
 def read(client: SFRAGClient, hits: Any) -> list[dict[str, Any]]:
@@ -31,6 +39,11 @@ def read(client: SFRAGClient, hits: Any) -> list[dict[str, Any]]:
         ({"chunk_id": "a", "score": 0.5, "source": "s"}, {"chunk_id": "a", "score": 0.5, "source": "s"}),
         ({"chunk_id": "a", "score": 0.5, "source": "s", "content_hash": DIGEST}, {"content_hash": DIGEST}),
         ({"chunk_id": "a", "score": 0.5, "source": "s", "content_hash": "text"}, {"content_hash": DIGEST}),
+        (
+            MappingProxyType({"id": "a", "score": 0.5, "metadata": ChainMap({"source": "s"})}),
+            {"source": "s", "score": 0.5},
+        ),
+        (database_row("SELECT 'a' AS id, 0.5 AS score, 's' AS source"), {"chunk_id": "a", "score": 0.5, "source": "s"}),
         ({"id": 7, "score": "0.83"}, {"chunk_id": "7", "score": 0.83}),
         ({"_id": UUID(int=1), "_score": np.float32(0.5)}, {"chunk_id": str(UUID(int=1)), "score": 0.5}),
         ({"doc_id": b"\xff", "similarity": 1}, {"chunk_id": "ff", "score": 1.0}),
