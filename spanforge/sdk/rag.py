@@ -213,13 +213,15 @@ class SFRAGClient(StageCalls):
 
     @never_raises(_zero)
     def flush(self, timeout: float = 5.0) -> int:
-        """Wait until every event emitted so far is settled by every sink.
+        """Wait until every event emitted so far is settled by every sink, or kept by one that accounts for it later.
+
+        Kafka and spools keep events: the ledger has those as pending until their receiver has them.
 
         Args:
             timeout: Seconds to wait at most, by the monotonic clock.
 
         Returns:
-            How many deliveries, summed over the sinks, are still pending; 0 where all is done.
+            How many deliveries, summed over the sinks, are still to be made; 0 where all is done.
         """
         runtime = self.cell.current()
         return 0 if runtime is None else runtime.dispatcher.flush(_seconds(timeout, runtime))

@@ -131,7 +131,7 @@ def test_a_hung_sink_holds_the_exit_up_no_longer_than_the_timeout(tmp_path, late
     started = time.monotonic()
     done = run(script(f"{late}one_session()", configured), tmp_path)
     hung = time.monotonic() - started
-    assert (done.returncode, done.stderr) == (0, "spanforge: the process ends before 4 deliveries were made\n")
+    assert (done.returncode, done.stderr) == (0, "spanforge: the process ends with 4 deliveries pending\n")
     assert hung <= healthy + 1.0 + 1.5, "the margin is for a busy machine"
     assert hung >= 0.9, "the sink did hang"
     assert_exactly_once(tmp_path / "beside.jsonl", 21 if late else 1)
@@ -146,9 +146,21 @@ def test_a_receiver_out_of_reach_holds_the_exit_up_no_longer_than_the_timeout(tm
     seconds = time.monotonic() - started
     down, ends = done.stderr.splitlines()
     assert (done.returncode, down.rpartition(":")[0]) == (0, "spanforge sink otlp:127.0.0.1:9")
-    assert ends == "spanforge: the process ends before 4 deliveries were made"
+    assert ends == "spanforge: the process ends with 4 deliveries pending"
     assert seconds <= healthy + 1.0 + 2.5, "the margin is for a busy machine, and for what the sink imports"
     assert_exactly_once(tmp_path / "beside.jsonl", 1)
+
+
+def test_what_a_sink_keeps_to_the_end_is_said_to_be_pending(tmp_path):
+    configured = """
+from spanforge.sinks.base import BaseSink, Receipt
+class Keeping(BaseSink):
+    name = "keeping"
+    def write(self, events): return Receipt()
+configure(sinks=Keeping())
+"""
+    done = run(script("one_session()", configured), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "spanforge: the process ends with 4 deliveries pending\n")
 
 
 def test_a_slow_sink_gets_its_time(tmp_path):
