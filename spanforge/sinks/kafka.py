@@ -30,7 +30,6 @@ _UNENCODABLE: Final = (TypeError, ValueError, RecursionError)
 _DEFAULTS: Final[Mapping[str, object]] = {
     "enable.idempotence": True,
     "compression.type": "zstd",
-    "message.timeout.ms": 30_000,
     "queue.buffering.max.messages": 10_000,
     "queue.buffering.max.kbytes": 32 << 10,
     "linger.ms": 5,

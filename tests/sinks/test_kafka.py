@@ -72,6 +72,17 @@ def test_the_brokers_reports_are_what_counts():
     assert sink.close() is None
 
 
+@pytest.mark.slow
+def test_brokers_that_are_away_for_half_a_minute_cost_no_event():
+    sink = KafkaSink("127.0.0.1:9", "events", wait_s=0.05)
+    assert sink.write(VARIANTS["plain"]()) == Receipt()
+    until = time.monotonic() + 33
+    while time.monotonic() < until:
+        assert sink.idle() is None
+        time.sleep(0.5)
+    sink.close()
+
+
 def test_what_is_never_reported_has_failed_at_the_end():
     sink = KafkaSink("127.0.0.1:9", "events", wait_s=0.05)
     events = VARIANTS["plain"]()
