@@ -23,7 +23,7 @@ K1, B = 1.2, 0.75
 _UNSEEN_PASSAGES = 20
 """Passages supposed to exist beside the given ones, without the terms: over one or two passages, frequency says
 nothing, and a word that all of them hold is not thereby a common one."""
-_WORD = re.compile(r"\w+(?:[.,]\d+)*", re.UNICODE)
+_WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")  # "price_eur" is two words, "1.5" is one
 STOP_WORDS = frozenset(
     [
         "a",

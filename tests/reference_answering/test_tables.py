@@ -82,6 +82,16 @@ def test_a_column_without_a_name_does_not_hide_the_row() -> None:
     assert answers == ["Pool; Monday: 7 to 21; Sunday: 10 to 17 [1]"]
 
 
+def test_names_of_columns_as_programs_write_them_are_read_as_words() -> None:
+    content = b"order_id,customer,placed_on,total_eur\n1001,Ada,2024-03-02,40\n1002,Bob,2024-03-05,55"
+    questions = ["When was order 1001 placed?", "What is the total of order 1002?", "What is the total of order 1005?"]
+    assert ask("orders.csv", content, *questions) == [
+        "order_id: 1001; customer: Ada; placed_on: 2024-03-02; total_eur: 40 [1]",
+        "order_id: 1002; customer: Bob; placed_on: 2024-03-05; total_eur: 55 [1]",
+        REFUSAL,
+    ]
+
+
 def test_of_a_wide_table_only_what_bears_on_the_question_is_quoted() -> None:
     head = ["station", "town", *(f"reading {number}" for number in range(60))]
     rows = [[f"S{row}", f"Town{row}", *(str(1000 * row + number) for number in range(60))] for row in range(1, 30)]
