@@ -54,5 +54,4 @@ class SinkLedger:
             "dropped": dict(self.dropped),
             "pending": self.pending,
             "last_error": self.last_error,
-            "down": self.down,
         }

@@ -92,7 +92,7 @@ def test_what_a_receipt_says_of_more_events_than_there_are_is_not_believed(conne
     client = connect(Boaster())
     emit(client, 1)
     assert ledger(client, "boaster").to_dict() == {
-        "accepted": 1, "delivered": 1, "failed": 0, "dropped": {}, "pending": 0, "last_error": "", "down": False,
+        "accepted": 1, "delivered": 1, "failed": 0, "dropped": {}, "pending": 0, "last_error": "",
     }  # fmt: skip
 
 
