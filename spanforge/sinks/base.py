@@ -51,7 +51,8 @@ class Sink(Protocol):
 
         Raises:
             SinkWriteError: Only `delivered` events from the front were written. Any other exception means that
-                none of them was.
+                none of them was. What is refused with an `OSError`, which this is unless `retryable` is False, waits
+                until the sink takes it; what is refused with anything else fails.
         """
         ...
 
