@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 from reference.conftest import OpenEngine
 from reference.test_index_contract import found, row
 
-from spanforge.reference.index import Index, Selection
+from spanforge.reference.index import Index, Selection, lance
+from spanforge.reference.index.lance import LanceIndex
 
 ROUNDS = 6
 
@@ -49,3 +53,27 @@ def test_indexes_that_settle_at_once_leave_the_process_as_it_was(open_engine: Op
         for done in [pool.submit(_come_and_go, index) for index in indexes]:
             done.result()
     assert list(warnings.filters) == before
+
+
+def _dropped_but_open() -> int:
+    """Files that this process holds open and that are not in any folder any more (Linux)."""
+    return sum("(deleted)" in str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are read from /proc")
+@pytest.mark.parametrize("reads", [False, True], ids=["writer", "reader beside it"])
+def test_files_that_were_dropped_are_not_held_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads: bool
+) -> None:
+    monkeypatch.setattr(lance, "RENEWED_AFTER", 5)
+    writer, reader = (LanceIndex(tmp_path, 8) for _ in range(2))
+    writer.upsert([row(f"k{i}", f"keeper {i} stays", 1, document_id=f"kept{i}") for i in range(100)])
+    writer.settle()
+    before = _dropped_but_open()
+    for number in range(40):
+        name = f"guest{number % 20}"
+        writer.upsert([row(f"g{number}", f"guest {number} of the harbour", 1, document_id=name)])
+        writer.delete(Selection("org", document_ids=(name,), excluding_chunk_ids=(f"g{number}",)))
+        assert f"g{number}" in found(reader if reads else writer, f"guest {number}", limit=500)
+        writer.settle()
+    assert _dropped_but_open() - before <= 4 * lance.RENEWED_AFTER

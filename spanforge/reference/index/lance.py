@@ -43,6 +43,8 @@ MAX_FILES = 20
 """Files a table may have before they are joined; a search over 32 files takes 1.6 times as long as over one."""
 MAX_WORD_INDEXES = 4
 """Word indexes of older versions that may wait on the disk before they are dropped."""
+RENEWED_AFTER = 50
+"""Searches after which a table that has changed is opened anew."""
 _READ_ATTEMPTS = 5
 """How often something is read whose files are dropped meanwhile."""
 _AT_ONCE = timedelta(milliseconds=1)
@@ -67,14 +69,15 @@ class LanceIndex:
     def __init__(self, folder: str | Path, dimensions: int, *, max_rows: int | None = None) -> None:
         self._dimensions = dimensions
         self._max_rows = max_rows
+        self._folder = str(folder)
         self._lance = load("lancedb", "reference")
         self._arrow = load("pyarrow", "reference")
         self._lock = threading.RLock()
         self._stale = False
+        self._version = 0
+        self._reads = 0
         with _store_errors():
-            # Zero: a reader sees what another process wrote, at its next query.
-            self._db = self._lance.connect(str(folder), read_consistency_interval=timedelta(0))
-            self._table = _lasting(lambda: self._db.create_table(_TABLE, schema=self._schema(), exist_ok=True))
+            self._table = self._opened()
             mismatch = _lasting(lambda: self._table.schema) != self._schema()
         if mismatch:
             raise IndexUnavailable(
@@ -104,6 +107,7 @@ class LanceIndex:
         """Search by words and by vector, each inside the selection, and join the two lists."""
         where = expression(request.selection, SQL)
         with _store_errors():
+            self._renew()
             found = self._join(_lasting(lambda: self._run(self._searches(request), where, request.limit)))
         return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
 
@@ -128,26 +132,47 @@ class LanceIndex:
         additions leaves it out while the files are few.
         """
         with self._lock, _store_errors():
-            if self._holds_deleted():
-                # The store rewrites a file only when it joins it with another: the marker makes one beside every file.
-                self._merge(self._encode([_marker(self._dimensions)]))
-                self._stale = True
-            rows = int(self._table.count_rows())
-            if not rows:
-                return
-            # Made anew: the store's own merge of new words into the old index takes as long, and memory that
-            # grows with all words of the table.
-            self._index_words()
-            if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
-                self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
-            give_back()
-            if self._stale or self._scattered():
-                self._join_files()
-                give_back()
-            self._stale = False
+            self._settle()
+            self._table = self._opened()
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _opened(self) -> Untyped:
+        """Return the table with nothing read of it: the store keeps what it read of every version, files included."""
+        # Zero: a reader sees what another process wrote, at its next query.
+        db = self._lance.connect(self._folder, read_consistency_interval=timedelta(0))
+        table = _lasting(lambda: db.create_table(_TABLE, schema=self._schema(), exist_ok=True))
+        self._version = _lasting(lambda: int(table.version))
+        self._reads = 0
+        return table
+
+    def _renew(self) -> None:
+        """Open the table anew now and then, where others change it; those who settle do so each time."""
+        self._reads += 1
+        if self._reads > RENEWED_AFTER:
+            self._reads = 0
+            if _lasting(lambda: int(self._table.version)) != self._version:
+                self._table = self._opened()
+
+    def _settle(self) -> None:
+        if self._holds_deleted():
+            # The store rewrites a file only when it joins it with another: the marker makes one beside every file.
+            self._merge(self._encode([_marker(self._dimensions)]))
+            self._stale = True
+        rows = int(self._table.count_rows())
+        if not rows:
+            return
+        # Made anew: the store's own merge of new words into the old index takes as long, and memory that
+        # grows with all words of the table.
+        self._index_words()
+        if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
+            self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
+        give_back()
+        if self._stale or self._scattered():
+            self._join_files()
+            give_back()
+        self._stale = False
 
     def _join_files(self) -> None:
         for _ in range(2):  # the first joins files, the second drops the versions that held them apart
