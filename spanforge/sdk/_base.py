@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 from spanforge import _clock, _ids
 from spanforge.config import Settings, SFClientConfig
 from spanforge.delivery.guard import attempt, guarded, warn
-from spanforge.sdk._runtime import RuntimeCell
+from spanforge.sdk._cell import RuntimeCell
 
 __all__ = ["SFClientConfig", "SFServiceClient"]
 

@@ -18,7 +18,7 @@ from spanforge.delivery import worker
 from spanforge.delivery.dispatch import Dispatcher
 from spanforge.delivery.ledger import SinkLedger
 from spanforge.namespaces.event import Event
-from spanforge.sdk import SFClientConfig, SFRAGClient, _runtime
+from spanforge.sdk import SFClientConfig, SFRAGClient, _cell
 from spanforge.sinks.base import BaseSink
 from spanforge.sinks.memory import MemorySink
 
@@ -32,7 +32,7 @@ def _short_waits() -> Generator[None]:
         patch.setattr(worker, "_IDLE_S", 0.02)
         patch.setattr(worker, "_FIRST_REST_S", 0.004)
         patch.setattr(worker, "_PROBE_EVERY_S", 0.002)
-        patch.setattr(_runtime, "_RECONFIGURE_S", 0.1)
+        patch.setattr(_cell, "_RECONFIGURE_S", 0.1)
         yield
 
 
@@ -299,7 +299,7 @@ def test_64_threads_leave_every_ledger_exact_and_no_event_lost_or_doubled() -> N
 @pytest.mark.usefixtures("_fine_switching")
 def test_threads_that_trace_through_reconfigurations_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # The machine may be busy with other things: what is given up after two seconds is counted, and not the point here.
-    monkeypatch.setattr(_runtime, "_RECONFIGURE_S", 30.0)
+    monkeypatch.setattr(_cell, "_RECONFIGURE_S", 30.0)
     client = SFRAGClient(SFClientConfig())
     sinks = [MemorySink() for _ in range(10)]
     client.configure(sinks=sinks[0], queue_events=EVENTS, batch_delay_s=0.001)
