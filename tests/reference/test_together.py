@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.between import once_after
 
 from spanforge.reference import DataSource, Document, Pipeline, User
 from spanforge.reference.failures import IndexUnavailable, NoResults, PermissionDenied
@@ -51,27 +52,12 @@ def note(name: str, text: str) -> Document:
     return Document(document_id=name, text=text)
 
 
-def after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, then: Callable[[], object]) -> None:
-    """Let something happen between a step and the next one, once."""
-    step = getattr(owner, name)
-    happened: list[bool] = []
-
-    def stepped(*args: Any, **options: Any) -> Any:
-        result = step(*args, **options)
-        if not happened:
-            happened.append(True)
-            then()
-        return result
-
-    monkeypatch.setattr(owner, name, stepped)
-
-
 def test_a_job_that_was_just_queued_is_not_taken_for_one_whose_process_died(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Pipeline(tmp_path, embedder=None) as pipeline, Pipeline(tmp_path, embedder=None) as other:
         resumed: list[Any] = []
-        after(monkeypatch, pipeline.catalog, "put_job", lambda: resumed.extend(other.jobs.resume(LOCAL)))
+        once_after(monkeypatch, pipeline.catalog, "put_job", lambda: resumed.extend(other.jobs.resume(LOCAL)))
         job = pipeline.ingest(note("d", "The sluice opens at six."))
         assert resumed == []
         assert (job.status, pipeline.jobs.get(job.job_id, LOCAL).status) == (JobStatus.COMPLETED, JobStatus.COMPLETED)
@@ -91,7 +77,7 @@ def test_a_job_that_ends_while_it_is_looked_at_stays_as_it_ended(
             gated.gate.set()
             pipeline.jobs.wait(job.job_id, 60)
 
-        after(monkeypatch, pipeline.catalog, "jobs", finish)
+        once_after(monkeypatch, pipeline.catalog, "jobs", finish)
         assert pipeline.jobs.resume(LOCAL) == []
         assert pipeline.jobs.get(job.job_id, LOCAL).status is JobStatus.COMPLETED
 
@@ -137,7 +123,7 @@ def test_a_turn_that_cannot_be_judged_is_given_back() -> None:
 
 def test_a_source_deleted_before_its_job_begins_is_no_completed_job(monkeypatch: pytest.MonkeyPatch) -> None:
     with Pipeline(embedder=None) as pipeline:
-        after(monkeypatch, pipeline.catalog, "ensure_source", lambda: pipeline.delete("desk"))
+        once_after(monkeypatch, pipeline.catalog, "ensure_source", lambda: pipeline.delete("desk"))
         job = pipeline.ingest(note("d", "The sluice opens at six."), "desk")
         assert (job.status, job.reason, job.indexed) == (JobStatus.FAILED, CANCELLED, 0)
 

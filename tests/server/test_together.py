@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.api import PARIS, Api, bundled, embedder, running
+from support.between import once_after
 
 from spanforge.reference import Pipeline
 from spanforge.server import jobs
@@ -19,7 +20,6 @@ from spanforge.server.requests import Requests
 from spanforge.server.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 PATIENCE_S = 0.5
@@ -45,21 +45,6 @@ class Held:
 
     def pipeline(self, folder: Path) -> Pipeline:
         return Pipeline(folder, embedder=self)
-
-
-def once_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, then: Callable[[], object]) -> None:
-    """Let something happen after the first time that a step is taken."""
-    step = getattr(owner, name)
-    happened: list[bool] = []
-
-    def stepped(*args: Any, **options: Any) -> Any:
-        result = step(*args, **options)
-        if not happened:
-            happened.append(True)
-            then()
-        return result
-
-    monkeypatch.setattr(owner, name, stepped)
 
 
 def test_jobs_of_one_source_are_done_as_they_were_sent_and_hold_up_no_other(tmp_path: Path) -> None:
