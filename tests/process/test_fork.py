@@ -238,6 +238,7 @@ for n in range({forks}):
     assert os.waitpid(pid, 0)[1] == 0
 stop.set()
 for thread in threads: thread.join()
+sf_rag.flush(120)
 """
 
 
