@@ -10,7 +10,14 @@ from typing import Final
 
 from spanforge.reference.failures import ParseError, UnsupportedFormat
 from spanforge.reference.parsing import media_type_of
-from spanforge.reference.parsing.unfolding import DEFAULT_LIMITS, Limits, check_docx, check_html, check_pdf
+from spanforge.reference.parsing.unfolding import (
+    DAMAGED_ARCHIVE,
+    DEFAULT_LIMITS,
+    Limits,
+    check_docx,
+    check_html,
+    check_pdf,
+)
 
 PDF: Final = "application/pdf"
 DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -53,8 +60,7 @@ def sniff(content: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> str:
 
 def _archive(content: bytes, limits: Limits) -> str:
     names: list[str] | None = None
-    damage = (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError)
-    with suppress(*damage), zipfile.ZipFile(io.BytesIO(content)) as archive:
+    with suppress(*DAMAGED_ARCHIVE), zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
     if names is None:
         raise ParseError("The archive is damaged; send the file again.")

@@ -22,29 +22,26 @@ class _Format(NamedTuple):
     module: str
     function: str
     suffixes: tuple[str, ...]
+    guard: Callable[[bytes, Limits], None] | None = None
+    """Asked of a document before its parser, which unfolds it whole."""
 
 
 _FORMATS = (
     _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".rst")),
     _Format("text/markdown", "plain", "parse_markdown", (".md", ".markdown", ".mdx")),
-    _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml")),
-    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",)),
+    _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml"), check_html),
+    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",), check_pdf),
     _Format(
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         "docx",
         "parse_docx",
         (".docx",),
+        check_docx,
     ),
     _Format("text/csv", "tabular", "parse_csv", (".csv",)),
     _Format("text/tab-separated-values", "tabular", "parse_tsv", (".tsv", ".tab")),
     _Format("application/jsonl", "tabular", "parse_jsonl", (".jsonl", ".ndjson")),
 )
-_GUARDS: dict[str, Callable[[bytes, Limits], None]] = {
-    "text/html": check_html,
-    "application/pdf": check_pdf,
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": check_docx,
-}
-"""What is asked of a document before its parser, which unfolds it whole."""
 _BY_SUFFIX = {suffix: fmt for fmt in _FORMATS for suffix in fmt.suffixes}
 _BY_MEDIA_TYPE = {fmt.media_type: fmt for fmt in _FORMATS}
 
@@ -90,9 +87,8 @@ def parse(document: Document, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument
         content = document.content
     if len(content) > MAX_FILE_BYTES:
         raise ParseError(f"A file larger than {MAX_FILE_BYTES} bytes is refused; split it.")
-    guard = _GUARDS.get(fmt.media_type)
-    if guard is not None:
-        guard(content, limits)
+    if fmt.guard is not None:
+        fmt.guard(content, limits)
     missing = ""
     try:
         module = importlib.import_module(f"spanforge.reference.parsing.{fmt.module}")

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from spanforge.reference.failures import ParseError
+from spanforge.reference.grounding.rows import JOINT
 from spanforge.reference.parsing.base import ParsedDocument, Section, bounded, decode
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def row_text(head: Sequence[str], row: Sequence[str]) -> str:
     """Return a row as one line, "column: value; column: value", empty cells left out."""
     names = [*head, *("" for _ in range(len(row) - len(head)))]
     cells = zip(names, row, strict=False)
-    return "; ".join(f"{name.strip()}: {value}" if name.strip() else value for name, value in cells if value.strip())
+    return JOINT.join(f"{name.strip()}: {value}" if name.strip() else value for name, value in cells if value.strip())
 
 
 def _parse_delimited(content: bytes, delimiter: str, media_type: str) -> ParsedDocument:
@@ -94,7 +95,7 @@ def _json_lines(text: str) -> Iterator[str]:
 def _flat(value: object) -> str:
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        return "; ".join(f"{key}: {_scalar(item)}" for key, item in fields.items() if item not in (None, "", [], {}))
+        return JOINT.join(f"{key}: {_scalar(item)}" for key, item in fields.items() if item not in (None, "", [], {}))
     return _scalar(value)
 
 

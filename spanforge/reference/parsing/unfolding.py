@@ -33,6 +33,8 @@ _MARKUP_STARTS: Final = frozenset({b"<", b"\xef", b"\xff", b"\xfe"})
 _MAX_ENTRIES: Final = 10_000
 _MAX_RATIO: Final = 200
 """Ordinary Word documents unfold to about ten times their size; what goes far beyond is made to."""
+DAMAGED_ARCHIVE: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError)
+"""What the standard library raises over archives that are cut, encrypted or forged, each for other damage."""
 _REFUSED: Final = "The document unfolds to far more than its size; it is refused."
 
 
@@ -75,7 +77,7 @@ def check_docx(content: bytes, limits: Limits = DEFAULT_LIMITS) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _check_said(archive.infolist(), len(content), limits)
             _check_archive(archive, limits)
-    except (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError):
+    except DAMAGED_ARCHIVE:
         damaged = True
     if damaged:
         raise ParseError("The Word document is damaged, encrypted or not a .docx file.")
