@@ -5,51 +5,124 @@ Everything is reached through this door, and loaded when it is first used.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spanforge._absent import explain_imports, sentence
+from spanforge._absent import explained
 from spanforge._version import __version__
 
 if TYPE_CHECKING:
-    from spanforge.reader import read_events
-    from spanforge.sdk import configure, sf_feedback, sf_rag
+    from spanforge.delivery.ledger import SinkLedger
+    from spanforge.exceptions import (
+        ConfigError,
+        DecodeError,
+        InvalidPayloadError,
+        MissingExtraError,
+        SinkWriteError,
+        SpanforgeError,
+        StrictModeError,
+        UnknownSessionError,
+    )
+    from spanforge.namespaces.event import Event
+    from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
+    from spanforge.namespaces.retrieval import (
+        EscalationPayload,
+        RAGEvaluationPayload,
+        RAGSessionPayload,
+        RAGSpanPayload,
+        RerankPayload,
+        RetrievalQueryPayload,
+        RetrievalResultPayload,
+        RetrievedChunk,
+    )
+    from spanforge.reader import EventReader, follow, read_events
+    from spanforge.sdk import (
+        DeliveryReceipt,
+        FeedbackStatusInfo,
+        RAGStatusInfo,
+        SecretStr,
+        SessionAggregate,
+        Settings,
+        SFClientConfig,
+        SFFeedbackClient,
+        SFRAGClient,
+        configure,
+        flush,
+        get_status,
+        sf_feedback,
+        sf_rag,
+        shutdown,
+    )
+    from spanforge.sinks.base import Receipt, Sink
 
-__all__ = ["__version__", "configure", "flush", "get_status", "read_events", "sf_feedback", "sf_rag", "shutdown"]
+__all__ = [
+    "ConfigError",
+    "DecodeError",
+    "DeliveryReceipt",
+    "EscalationPayload",
+    "Event",
+    "EventReader",
+    "FeedbackRating",
+    "FeedbackStatusInfo",
+    "FeedbackSubmittedPayload",
+    "FeedbackSummaryPayload",
+    "InvalidPayloadError",
+    "MissingExtraError",
+    "RAGEvaluationPayload",
+    "RAGSessionPayload",
+    "RAGSpanPayload",
+    "RAGStatusInfo",
+    "Receipt",
+    "RerankPayload",
+    "RetrievalQueryPayload",
+    "RetrievalResultPayload",
+    "RetrievedChunk",
+    "SFClientConfig",
+    "SFFeedbackClient",
+    "SFRAGClient",
+    "SecretStr",
+    "SessionAggregate",
+    "Settings",
+    "Sink",
+    "SinkLedger",
+    "SinkWriteError",
+    "SpanforgeError",
+    "StrictModeError",
+    "UnknownSessionError",
+    "__version__",
+    "configure",
+    "flush",
+    "follow",
+    "get_status",
+    "read_events",
+    "sf_feedback",
+    "sf_rag",
+    "shutdown",
+]
 
-_HOMES = {
-    "configure": "spanforge.sdk",
-    "read_events": "spanforge.reader",
-    "sf_feedback": "spanforge.sdk",
-    "sf_rag": "spanforge.sdk",
-}
+# Hidden from type checkers, who would believe that every name is there.
+if not TYPE_CHECKING:
+    _HOMES = {
+        "spanforge.delivery.ledger": {"SinkLedger"},
+        "spanforge.exceptions": {name for name in __all__ if name.endswith("Error")},
+        "spanforge.namespaces.event": {"Event"},
+        "spanforge.namespaces.feedback": {"FeedbackRating", "FeedbackSubmittedPayload", "FeedbackSummaryPayload"},
+        "spanforge.reader": {"EventReader", "follow", "read_events"},
+        "spanforge.sinks.base": {"Receipt", "Sink"},
+        "spanforge.namespaces.retrieval": {name for name in __all__ if name.endswith(("Payload", "Chunk"))},
+    }
 
-explain_imports()
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise explained(__name__, name)
+        home = next((module for module, names in _HOMES.items() if name in names), "spanforge.sdk")
+        return getattr(import_module(home), name)
 
-
-def flush(timeout: float = 5.0) -> int:
-    """Wait until every event emitted so far is settled; returns how many deliveries are still pending."""
-    from spanforge.sdk import sf_rag  # noqa: PLC0415  the door loads nothing until it is used
-
-    return sf_rag.flush(timeout)
-
-
-def shutdown(timeout: float = 5.0) -> int:
-    """End open sessions, deliver what can be in `timeout` seconds, close the sinks; returns what was given up."""
-    from spanforge.sdk import sf_rag  # noqa: PLC0415  the door loads nothing until it is used
-
-    return sf_rag.shutdown(timeout)
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
 
 
-def get_status() -> Any:
-    """Return `spanforge.sdk.RAGStatusInfo`: what arrived, what failed, what was dropped and why."""
-    from spanforge.sdk import sf_rag  # noqa: PLC0415  the door loads nothing until it is used
-
-    return sf_rag.get_status()
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(sentence(f"spanforge.{name}"))
-    return getattr(import_module(home), name)
+# What it says, `auto` reads: this package alone stays light to import where nobody asked.
+if "SPANFORGE_AUTO" in os.environ:
+    import_module("spanforge.auto")

@@ -69,7 +69,7 @@ def decode(text: str) -> int | None:
 
 @lru_cache(maxsize=4096)
 def trace_id_of(session_id: str) -> str:
-    """Return the 32-hex trace id every process derives alike from a session id (design, section 3)."""
+    """Return the 32-hex trace id every process derives alike from a session id."""
     number = decode(session_id)
     if number:
         return f"{number:032x}"

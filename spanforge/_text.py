@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any, Final, TypeAlias, TypeGuard, cast
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -24,6 +25,8 @@ from spanforge._hashing import Hasher, is_digest
 
 Note: TypeAlias = Callable[[str], None]
 """Called with a reason each time an input is replaced or left out."""
+
+T = TypeVar("T")
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict of these: what `json.dumps(allow_nan=False)` takes."""
@@ -35,6 +38,7 @@ _MAX_CLASS_NAME: Final = 64
 _LOOKED_AT: Final = 4_096
 _LONGEST_SECRET: Final = 640
 _LAST_WORD: Final = re.compile(r"\S*\Z")
+_TRIES: Final = 10
 _INT64: Final = 1 << 63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 PATHS: Final = frozenset({Path, PurePath, PurePosixPath, PureWindowsPath, type(Path())})
@@ -98,8 +102,25 @@ def is_row(value: object) -> TypeGuard[Sequence[Any]]:
     return issubclass(type(value), (list, tuple))
 
 
+def first(iterate: Callable[[], Iterable[T]], most: int) -> list[T]:
+    """Return the first elements of a collection, at a cost that `most` bounds and the collection's length does not.
+
+    Args:
+        iterate: Begins to iterate; called again where another thread has changed the collection meanwhile.
+        most: Elements to return at most.
+    """
+    for _ in range(_TRIES):
+        try:
+            return list(islice(iterate(), most))
+        except RuntimeError:
+            continue
+    return []
+
+
 def unwrapped(value: Any) -> Any:
     """Return the value inside an enum member, and a plain string for one of a subclass; all else as it is."""
+    if type(value) is str:
+        return value
     if issubclass(type(value), Enum):
         value = value._value_
     return str.__str__(value) if issubclass(type(value), str) else value
@@ -108,6 +129,11 @@ def unwrapped(value: Any) -> Any:
 def well_formed(text: str) -> str:
     """Return `text` with each lone surrogate, which UTF-8 and strict JSON cannot carry, as U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def storable(text: str) -> str:
+    """Return text that databases take: lone surrogates, which they do not, stand as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def scrub(text: str) -> str:
@@ -169,8 +195,7 @@ class Cleaner:
 
     def digest(self, value: object) -> str:
         """Return what stands where a digest belongs: a digest as given, any other text hashed."""
-        if type(value) is not str:
-            value = unwrapped(value)
+        value = unwrapped(value)
         if type(value) is str:
             return value if not value or is_digest(value) else self.hasher.digest(value)
         return self.hasher.digest(value) if type(value) is bytes and value else ""
@@ -199,9 +224,8 @@ class _Walk:
     def mapping(self, value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
         kept: dict[str, JsonValue] = {}
         self._path.add(id(value))
-        # dict's own items, which even dict's own copy() does not use where a subclass has its own iteration; and as
-        # a list, because another thread may be changing the application's dict.
-        for key, item in list(dict[Any, Any].items(value)):
+        # dict's own items, which even dict's own copy() does not use where a subclass has its own iteration.
+        for key, item in first(lambda: dict[Any, Any].items(value), self._budget + 1):
             if self._budget <= 0:
                 self._note("too_many_values")
                 break
@@ -240,7 +264,7 @@ class _Walk:
         if is_dict(value):
             return self.mapping(value, depth)
         self._path.add(id(value))
-        kept = self._items(_own_iteration(value), key, depth)
+        kept = self._items(first(lambda: _own_iteration(value), self._budget + 1), key, depth)
         self._path.discard(id(value))
         # Sets have no order of their own; sorting keeps the same input to the same line.
         return sorted(kept, key=repr) if issubclass(type(value), (set, frozenset)) else kept

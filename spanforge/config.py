@@ -5,7 +5,6 @@ Keywords win over `SPANFORGE_*` variables, which win over the defaults below.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,20 +17,25 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 
 from spanforge._hashing import MIN_KEY_BYTES, utf8
 from spanforge._version import __version__
+from spanforge._warnings import warn
 from spanforge.exceptions import ConfigError
 
 __all__ = [
+    "DEFAULT_SOURCE",
     "OtlpEnvironment",
     "SFClientConfig",
     "SecretStr",
     "ServerSettings",
     "Settings",
+    "auto_is_wanted",
     "openinference_hidden",
     "otlp_environment",
 ]
 
+DEFAULT_SOURCE: Final = f"spanforge@{__version__}"
+"""Who emits, where nobody says."""
+
 _PREFIX = "SPANFORGE_"
-_log = logging.getLogger("spanforge")
 
 
 def _split(value: Any) -> Any:
@@ -77,6 +81,9 @@ class Settings(BaseModel):
         retained_sessions: Summaries of ended sessions kept for `end_session` and `get_session`.
         session_idle_s: Seconds without a call after which an open session is ended.
         max_chunk_ids: Distinct chunk ids a session remembers, and chunks kept of one result.
+        max_open_chunk_ids: Distinct chunk ids that all open sessions remember together. With less than an eighth of it
+            left, the least recently used sessions are ended to make room; with nothing left, summaries say that ids are
+            missing.
         queue_events: Events that may wait for the slowest sink; the oldest are dropped beyond it, and counted.
         queue_bytes: Estimated bytes that may wait, likewise.
         batch_events: Most events handed to a sink at once.
@@ -84,7 +91,8 @@ class Settings(BaseModel):
         max_attempts: Tries a batch gets before its events are tried one by one.
         backoff_s: Wait after the first failed try; doubles with each, up to `max_backoff_s`.
         max_backoff_s: Longest wait between tries, and of an open circuit.
-        exit_timeout_s: Seconds that leaving the process may spend on delivery.
+        exit_timeout_s: Seconds that leaving the process may spend on delivery; after 1.5 seconds in which no sink has
+            taken anything it is given up before.
         handle_sigterm: Deliver on SIGTERM, then do what would have been done without us.
         strict: Raise on inputs that would be replaced and counted (for tests).
     """
@@ -98,7 +106,7 @@ class Settings(BaseModel):
     disabled: bool = False
     sandbox: bool = False
     delivery: Literal["thread", "sync"] = "thread"
-    source: str = Field(default=f"spanforge@{__version__}", pattern=r"^[^@\s]+@[^@\s]+$")
+    source: str = Field(default=DEFAULT_SOURCE, pattern=r"^[^@\s]+@[^@\s]+$")
     org_id: str = ""
     team_id: str = ""
     project_id: str = ""
@@ -112,6 +120,7 @@ class Settings(BaseModel):
     retained_sessions: int = Field(default=1_000, ge=0)
     session_idle_s: float = Field(default=1_800.0, gt=0, le=_LONGEST_S)
     max_chunk_ids: int = Field(default=10_000, ge=1)
+    max_open_chunk_ids: int = Field(default=200_000, ge=1)
     queue_events: int = Field(default=10_000, ge=1)
     queue_bytes: int = Field(default=32 << 20, ge=1 << 16)
     batch_events: int = Field(default=512, ge=1)
@@ -119,7 +128,7 @@ class Settings(BaseModel):
     max_attempts: int = Field(default=4, ge=1)
     backoff_s: float = Field(default=0.05, ge=0, le=_LONGEST_S)
     max_backoff_s: float = Field(default=30.0, ge=0, le=_LONGEST_S)
-    exit_timeout_s: float = Field(default=1.5, ge=0, le=_LONGEST_S)
+    exit_timeout_s: float = Field(default=5.0, ge=0, le=_LONGEST_S)
     handle_sigterm: bool = False
     strict: bool = False
 
@@ -140,11 +149,11 @@ class Settings(BaseModel):
             try:
                 return cls._validated(values)
             except ConfigError as error:
-                _log.error("spanforge setting left at its default: %s", error)
+                warn("spanforge setting left at its default: %s", error)
                 bad = str(error).partition(":")[0]
                 if bad == "hash_key":
                     # Plain digests where keyed ones were asked for would give away what the key was to protect.
-                    _log.error("spanforge is disabled until hash_key can be used")
+                    warn("spanforge is disabled until hash_key can be used")
                     return cls(disabled=True)
                 del values[bad]
 
@@ -170,9 +179,14 @@ class Settings(BaseModel):
 
 _KNOWN_ELSEWHERE = frozenset(
     {"ENDPOINT", "API_KEY", "TIMEOUT_MS", "MAX_RETRIES", "LOCAL_FALLBACK", "TLS_VERIFY", "PROXY", "MAGIC_SECRET"}
-    | {"OTLP_ENDPOINT", "OTLP_HEADERS", "OTLP_PROTOCOL"}
+    | {"OTLP_ENDPOINT", "OTLP_HEADERS", "OTLP_PROTOCOL", "AUTO"}
 )
-"""Variables that `SFClientConfig.from_env` and `otlp_environment` read: no setting, and no reason for a warning."""
+"""What other functions here read from the environment: no settings, and no reason for a warning."""
+
+
+def auto_is_wanted() -> bool:
+    """Tell whether `SPANFORGE_AUTO` asks for frameworks to be traced as soon as the package is imported."""
+    return os.environ.get("SPANFORGE_AUTO", "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 def _from_environment() -> dict[str, object]:
@@ -183,7 +197,7 @@ def _from_environment() -> dict[str, object]:
             if os.environ[name]:
                 values[short.lower()] = os.environ[name]
         elif short not in _KNOWN_ELSEWHERE and not short.startswith("SERVER_"):
-            _log.warning("unknown environment variable %s: it has no effect; see `spanforge doctor`", name)
+            warn("unknown environment variable %s: it has no effect; see `spanforge doctor`", name)
     return values
 
 
@@ -209,16 +223,26 @@ class ServerSettings(BaseModel):
         requests_per_minute: Requests an organisation may make in a minute, on average.
         burst: Requests an organisation may make at once.
         wrong_credentials_per_minute: Wrong keys and tokens that one address may send in a minute, and at once.
+        max_connections: Connections at once; a quarter of the descriptors the process may have, where that is less. One
+            more takes the place of the one that has been silent the longest.
         max_concurrent: Questions worked on at once; more are answered 503.
         max_concurrent_per_org: Questions of one organisation worked on at once; more are answered 429.
         max_jobs_per_org: Ingestion jobs of one organisation that may wait or run.
+        max_waiting_bytes_per_org: Documents of one organisation that may wait for their jobs, in bytes.
         max_chunks_per_org: Storage quota of one organisation, in passages.
-        ingest_workers: Ingestion jobs worked on at once.
+        ingest_workers: Ingestion jobs worked on at once; one of several is never given to an organisation that has all
+            others.
         open_orgs: Organisations whose indexes are kept open.
+        header_timeout_s: Seconds a client may take from connecting, or from its last answer, to the end of a request's
+            head.
         body_timeout_s: Seconds a client may take to send a body.
         retrieve_timeout_s: Seconds a search may take.
         query_timeout_s: Seconds an answer may take, from question to result.
         ingest_timeout_s: Seconds an ingestion job may take.
+        keep: How long events, ended jobs and remembered answers are kept: hours or days, as in `12h` or `30d`; empty
+            for ever.
+        model: Model that writes answers, as `spanforge ask --model` takes it; empty for the offline answerer.
+        base_url: Server of that model; empty for its maker's own.
         oidc_issuer: Issuer of bearer tokens (`iss`); empty for API keys alone.
         oidc_audience: Audience that tokens must name (`aud`).
         oidc_jwks: Where the issuer's public keys are: a URL, or a file.
@@ -242,16 +266,22 @@ class ServerSettings(BaseModel):
     requests_per_minute: float = Field(default=600.0, gt=0)
     burst: int = Field(default=100, ge=1)
     wrong_credentials_per_minute: int = Field(default=30, ge=1)
+    max_connections: int = Field(default=1_000, ge=1)
     max_concurrent: int = Field(default=32, ge=1)
     max_concurrent_per_org: int = Field(default=16, ge=1)
     max_jobs_per_org: int = Field(default=16, ge=1)
+    max_waiting_bytes_per_org: int = Field(default=256 << 20, ge=1 << 10)
     max_chunks_per_org: int = Field(default=1_000_000, ge=1)
-    ingest_workers: int = Field(default=2, ge=1, le=64)
+    ingest_workers: int = Field(default=3, ge=1, le=64)
     open_orgs: int = Field(default=64, ge=1)
+    header_timeout_s: float = Field(default=10.0, gt=0, le=_LONGEST_S)
     body_timeout_s: float = Field(default=60.0, gt=0, le=_LONGEST_S)
     retrieve_timeout_s: float = Field(default=10.0, gt=0, le=_LONGEST_S)
     query_timeout_s: float = Field(default=60.0, gt=0, le=_LONGEST_S)
     ingest_timeout_s: float = Field(default=3_600.0, gt=0, le=_LONGEST_S)
+    keep: str = Field(default="", pattern=r"^([1-9][0-9]{0,4}[hd])?$")
+    model: str = ""
+    base_url: str = ""
     oidc_issuer: str = ""
     oidc_audience: str = ""
     oidc_jwks: str = ""
@@ -260,6 +290,11 @@ class ServerSettings(BaseModel):
     oidc_user_claim: str = Field(default="sub", min_length=1)
     oidc_roles_claim: str = Field(default="roles", min_length=1)
     oidc_teams_claim: str = Field(default="teams", min_length=1)
+
+    @property
+    def keep_s(self) -> float | None:
+        """How long is kept, in seconds; None for ever."""
+        return int(self.keep[:-1]) * {"h": 3_600.0, "d": 86_400.0}[self.keep[-1]] if self.keep else None
 
     @classmethod
     def load(cls, overrides: Mapping[str, object] | None = None) -> Self:
@@ -360,6 +395,11 @@ class OtlpEnvironment:
         certificate: File of certificate authorities to trust.
         compression: `gzip` or `none`.
         timeout_ms: Longest time for one request, in milliseconds.
+        temporality: How metrics are sent: `cumulative`, `delta` or `lowmemory`.
+        interval_ms: Time between two exports of metrics, in milliseconds.
+        service_name: What the service is called, where its source does not say.
+        resource: Further `name=value` pairs of the resource, as for headers.
+        disabled: Nothing is to be sent.
     """
 
     endpoint: str = ""
@@ -369,10 +409,18 @@ class OtlpEnvironment:
     certificate: str = ""
     compression: str = ""
     timeout_ms: str = ""
+    temporality: str = ""
+    interval_ms: str = ""
+    service_name: str = ""
+    resource: str = ""
+    disabled: bool = False
 
 
 def otlp_environment() -> OtlpEnvironment:
-    """Read `SPANFORGE_OTLP_*`, then `OTEL_EXPORTER_OTLP_TRACES_*`, then `OTEL_EXPORTER_OTLP_*`; the first wins."""
+    """Read `SPANFORGE_OTLP_*`, then `OTEL_EXPORTER_OTLP_TRACES_*`, then `OTEL_EXPORTER_OTLP_*`; the first wins.
+
+    What is no exporter's is read from `OTEL_*`.
+    """
 
     def first(*names: str) -> str:
         return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
@@ -389,6 +437,11 @@ def otlp_environment() -> OtlpEnvironment:
         certificate=either("CERTIFICATE"),
         compression=either("COMPRESSION"),
         timeout_ms=either("TIMEOUT"),
+        temporality=first("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE").lower(),
+        interval_ms=first("OTEL_METRIC_EXPORT_INTERVAL"),
+        service_name=first("OTEL_SERVICE_NAME"),
+        resource=first("OTEL_RESOURCE_ATTRIBUTES"),
+        disabled=first("OTEL_SDK_DISABLED").lower() == "true",
     )
 
 

@@ -1,23 +1,33 @@
-"""The dispatcher: one log, the workers that read it, and the ways to wait for them."""
+"""The dispatcher: one log, the workers that read it, their life from first event to last, the waits for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from spanforge import _clock
-from spanforge.delivery import lifecycle
-from spanforge.delivery.guard import attempt, warn
-from spanforge.delivery.ledger import SinkLedger
+from spanforge._guard import attempt
+from spanforge._warnings import warn
+from spanforge.delivery import process
+from spanforge.delivery.ledger import DeliveryReceipt, SinkLedger, losses
+from spanforge.delivery.lifecycle import Lifecycle, Phase
 from spanforge.delivery.queue import EventLog
-from spanforge.delivery.worker import DeliveryPolicy, Worker
+from spanforge.delivery.worker import Worker
+from spanforge.delivery.writer import DeliveryPolicy
 from spanforge.sinks.base import Sink
 
 __all__ = ["Dispatcher"]
 
-_NO_LIMIT: Final = 3600.0
-_AFTER_EXIT_S: Final = 0.5
+_OTHERS_S: Final = 0.5
+"""How long a caller that delivers in line waits for another that uses the sink. It may wait for this very caller."""
+_LOOK_S: Final = 0.02
+_LAST_STEPS_S: Final = 0.05
+_FAILED: Final = "failed"
 _SHUTDOWN: Final = "shutdown"
 
 
@@ -29,9 +39,10 @@ class Dispatcher:
         policy: How hard to try.
         max_events: Events that may wait for the slowest sink.
         max_bytes: Estimated bytes that may wait, likewise.
+        lock: The owner's, where it has more to guard than this.
         in_line: Deliver in the thread that emits, before `emitted` returns.
         on_idle: Called about once a second from a worker's thread.
-        on_start: Called once, in the first emitting thread, before the workers start.
+        on_start: Called in the first emitting thread, before the workers start.
     """
 
     def __init__(
@@ -41,16 +52,17 @@ class Dispatcher:
         *,
         max_events: int,
         max_bytes: int,
+        lock: threading.RLock | None = None,
         in_line: bool = False,
         on_idle: Callable[[], None] = lambda: None,
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        self.log = EventLog(max_events, max_bytes)
+        self.log = EventLog(max_events, max_bytes, lock)
         self._workers = [Worker(sink, self.log, policy, on_idle) for sink in sinks]
         self._on_start = on_start
-        self._state: Literal["new", "threads", "in_line", "closed"] = "new"
+        self._life = Lifecycle()
         self._in_line = in_line
-        self._wait_s = _NO_LIMIT
+        self._told: Counter[str] = Counter()
 
     @property
     def sinks(self) -> list[Sink]:
@@ -62,44 +74,34 @@ class Dispatcher:
         """True once `close` was called: events are then dropped and counted."""
         return self.log.closed
 
+    # -- from the first event on --------------------------------------------------------------------------------
+
     def emitted(self) -> None:
         """See to it that somebody delivers what the log accepted: start the workers, or deliver in line.
 
         The log's lock must not be held.
         """
-        if self._state in {"threads", "closed"}:
+        if self._life.phase is not Phase.RUNNING:
+            self._start()
+        if self._in_line and not self.log.closed:
+            for worker in self._workers:
+                worker.deliver_in_line(_OTHERS_S)
+
+    def _start(self) -> None:
+        """Give each worker that has none a thread, once there is something to deliver, or decide to deliver in line."""
+        if self.log.closed or not self.log.accepted:
             return
-        if self._state == "new":
-            self._begin()
-        if self._state == "in_line":
-            for worker in self._workers:
-                if not worker.deliver_in_line(self._wait_s):
-                    with self.log.lock:
-                        worker.give_up("sink_busy_at_exit")
-
-    def _catch_up(self, timeout: float) -> None:
-        """Do as `emitted` does, but give nothing up: a thread that uses a sink in line takes all that waits."""
-        if self._state == "new":
-            self._begin()
-        if self._state == "in_line":
-            deadline = _clock.monotonic() + timeout
-            for worker in self._workers:
-                worker.deliver_in_line(deadline - _clock.monotonic())
-
-    def _begin(self) -> None:
         with self.log.lock:
-            if self._state != "new" or not self.log.accepted:
-                return
-            self._on_start()
-            self._state = "in_line" if self._in_line or lifecycle.hooks_were_ignored() else "threads"
-            if lifecycle.is_ending():
-                # Our own exit handler comes too late to be called, so nobody would wait for a thread.
-                self._state, self._wait_s = "in_line", _AFTER_EXIT_S
-        if self._state == "threads":
-            for worker in self._workers:
-                # Too late for a thread (the interpreter is going down), or none to be had: deliver in line.
-                if attempt(worker.start) is not None:
-                    self._state = "in_line"
+            if self._life.advance(Phase.STARTING):
+                self._on_start()
+            if self._life.phase is Phase.STARTING and not process.may_start_threads():
+                self._in_line = True
+        for worker in self._workers:
+            # Too late for a thread (the interpreter is going down), or none to be had: deliver in line.
+            if not self._in_line and attempt(worker.start) is not None:
+                self._in_line = True
+        with self.log.lock:
+            self._life.advance(Phase.RUNNING)
 
     def follow(self, earlier: Dispatcher) -> None:
         """Take turns with an earlier dispatcher, which is about to be closed, at the sinks that both have."""
@@ -107,6 +109,16 @@ class Dispatcher:
             for other in earlier._workers:
                 if other.sink is worker.sink:
                     worker.follow(other)
+
+    def crowded(self, patience: float) -> bool:
+        """Tell whether to let workers catch up before more is emitted. The log's lock must be held.
+
+        Args:
+            patience: Seconds that a batch may take before its sink counts as stuck, and is not waited for.
+        """
+        return any(worker.crowded(patience) for worker in self._workers)
+
+    # -- what became of it --------------------------------------------------------------------------------------
 
     def ledgers(self) -> dict[str, SinkLedger]:
         """Return every sink's ledger by name, all of the same instant."""
@@ -119,111 +131,147 @@ class Dispatcher:
                 named[name] = worker.ledger()
             return named
 
-    # -- waiting ------------------------------------------------------------------------------------------------
-
-    def flush(self, timeout: float) -> int:
-        """Wait until what was emitted before is settled by every sink, at most `timeout` seconds.
-
-        Returns:
-            How many deliveries, summed over the sinks, are still pending.
-        """
-        if any(worker.is_current() for worker in self._workers):
-            return self._left(self.log.tail)
-        deadline = _clock.monotonic() + timeout
-        self._catch_up(0)
-        log = self.log
-        with log.lock:
-            target = log.tail
-            self._hurry(on=True)
-            try:
-                while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
-                    log.changed.wait(wait)
-            finally:
-                self._hurry(on=False)
-            return left
-
-    async def aflush(self, timeout: float) -> int:  # noqa: ASYNC109  the deadline is the promise; a cancel scope would raise
-        """Do as `flush` does without blocking the event loop, and without a thread of its executor."""
-        deadline = _clock.monotonic() + timeout
-        self._catch_up(0)
+    def outstanding(self, before: int | None = None) -> int:
+        """Return how many deliveries, of what is numbered under `before`, wait or are being made."""
         with self.log.lock:
-            target = self.log.tail
-            self._hurry(on=True)
-        pause = 0.001
-        try:
-            while (left := self._left(target)) and (wait := deadline - _clock.monotonic()) > 0:
-                await asyncio.sleep(min(pause, wait))
-                pause = min(pause * 2, 0.05)
-        finally:
-            with self.log.lock:
-                self._hurry(on=False)
-        return left
-
-    def _left(self, target: int) -> int:
-        with self.log.lock:
+            target = self.log.tail if before is None else before
             return sum(worker.outstanding(target) for worker in self._workers)
 
+    def receipt(self, before: int | None = None) -> DeliveryReceipt:
+        """Say what is outstanding, and what was lost since the last receipt."""
+        with self.log.lock:
+            pending = self.outstanding(before)
+            seen: Counter[str] = Counter()
+            for worker in self._workers:
+                ledger = worker.ledger()
+                seen.update(losses(ledger.dropped))
+                seen[_FAILED] += ledger.failed
+            new, self._told = seen - self._told, seen
+        return DeliveryReceipt(pending, new.pop(_FAILED, 0), new)
+
+    # -- waiting ------------------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float, stalled_s: float = math.inf) -> DeliveryReceipt:
+        """Wait until what was emitted before is settled by every sink.
+
+        Args:
+            timeout: Seconds at most.
+            stalled_s: Seconds at most in which no sink takes anything.
+        """
+        deadline, target = _clock.monotonic() + timeout, self._reached()
+        before, until = -1, deadline
+        with self.hurried():
+            while not self._settled(target) and (left := until - _clock.monotonic()) > 0:
+                with self.log.lock:
+                    self.log.changed.wait(min(left, _LOOK_S))
+                    if (taken := sum(worker.taken for worker in self._workers)) != before:
+                        before, until = taken, min(deadline, _clock.monotonic() + stalled_s)
+        return self.receipt(target)
+
+    async def aflush(self, timeout: float) -> DeliveryReceipt:  # noqa: ASYNC109  the deadline is the promise; a cancel scope would raise
+        """Do as `flush` does without blocking the event loop, and without a thread of its executor."""
+        deadline, target = _clock.monotonic() + timeout, self._reached()
+        pause = 0.001
+        with self.hurried():
+            while not self._settled(target) and (left := deadline - _clock.monotonic()) > 0:
+                await asyncio.sleep(min(pause, left))
+                pause = min(pause * 2, 0.05)
+        return self.receipt(target)
+
+    def _reached(self) -> int:
+        self._start()
+        with self.log.lock:
+            return self.log.tail
+
+    def _settled(self, target: int) -> bool:
+        """Tell whether all sinks have settled what is numbered under `target`, or whether it is no use to wait."""
+        if any(worker.is_current() for worker in self._workers):
+            return True
+        if self._in_line:
+            for worker in self._workers:
+                worker.deliver_in_line(0.0)
+        with self.log.lock:
+            return not any(worker.outstanding(target) for worker in self._workers)
+
+    @contextmanager
+    def hurried(self) -> Generator[None]:
+        """Let no worker wait for company, nor a sink rest, meanwhile."""
+        self._hurry(on=True)
+        try:
+            yield
+        finally:
+            self._hurry(on=False)
+
     def _hurry(self, *, on: bool) -> None:
-        for worker in self._workers:
-            worker.hurry(on=on)
-        self.log.changed.notify_all()
+        with self.log.lock:
+            for worker in self._workers:
+                worker.hurry(on=on)
+            self.log.changed.notify_all()
 
     # -- ending -------------------------------------------------------------------------------------------------
 
     def leave(self, timeout: float) -> None:
         """Let the workers deliver what they can in `timeout` seconds and end, without waiting for them."""
-        self._catch_up(timeout)
-        self._stop(_clock.monotonic() + timeout)
-
-    def _stop(self, deadline: float) -> None:
-        with self.log.lock:
-            self._state = "closed"
-            self.log.closed = True
-            for worker in self._workers:
-                worker.stop(deadline)
-            self.log.changed.notify_all()
-        for worker in self._workers:
-            # A thread closes its own sink; here it could only be waited for.
-            if not worker.has_thread:
-                worker.close_in_line()
-
-    def close(self, timeout: float) -> int:
-        """Deliver what can be in `timeout` seconds, end the workers, close the sinks; what is left is counted.
-
-        Returns:
-            How many deliveries were given up.
-        """
         deadline = _clock.monotonic() + timeout
-        self._catch_up(timeout)
-        if self.log.closed:
-            return 0
-        before = self._given_up()
+        self._start()
         self._stop(deadline)
+        self._end_in_line(deadline)
+
+    def close(self, timeout: float) -> None:
+        """Deliver what can be in `timeout` seconds, end the workers, close the sinks; what is left is counted."""
+        deadline = _clock.monotonic() + timeout
+        self._start()
+        first = self._stop(deadline)
         # A worker stops by itself at the deadline; the margin is for its last steps, not for a hung sink.
-        latest = deadline + 0.05
+        while not self._end_in_line(deadline) and (left := deadline + _LAST_STEPS_S - _clock.monotonic()) > 0:
+            with self.log.lock:
+                # This lets go of the lock, which a thread may hold under its signal handler.
+                self.log.changed.wait(min(left, _LOOK_S))
+        if first:
+            self._closed()
+
+    def _stop(self, deadline: float) -> bool:
+        """Take nothing any more; False where that was so before, and the deadline is the one of then."""
         with self.log.lock:
-            # This lets go of the lock, which a thread may hold under its signal handler; to join the workers would not.
-            while any(worker.at_work for worker in self._workers) and (wait := latest - _clock.monotonic()) > 0:
-                self.log.changed.wait(wait)
+            first = self._life.advance(Phase.STOPPING)
+            if first:
+                self.log.closed = True
+                for worker in self._workers:
+                    worker.stop(deadline)
+                self.log.changed.notify_all()
+            return first
+
+    def _end_in_line(self, deadline: float) -> bool:
+        """End the workers that have no thread, or have it no more; True where no other is left to be waited for."""
         for worker in self._workers:
-            worker.join(latest)
+            if not worker.ended and not worker.present:
+                worker.end_in_line(deadline)
+        return all(worker.ended or worker.is_current() for worker in self._workers)
+
+    def _closed(self) -> None:
         with self.log.lock:
             for worker in self._workers:
                 worker.give_up(_SHUTDOWN)
+            self._life.advance(Phase.CLOSED)
         if lost := sum(ledger.lost for ledger in self.ledgers().values()):
             warn("spanforge closed with %d deliveries lost; get_status() has the counts", lost)
-        return self._given_up() - before
 
-    def _given_up(self) -> int:
-        return sum(ledger.dropped.get(_SHUTDOWN, 0) for ledger in self.ledgers().values())
-
-    def exit(self, timeout: float) -> None:
-        """Deliver what can be before the process ends; whatever comes later is delivered at once, in line."""
-        self.flush(timeout)
+    def exit(self, timeout: float, stalled_s: float) -> None:
+        """Deliver what can be before the process ends, as `flush` does."""
+        receipt = self.flush(timeout, stalled_s)
+        if given_up := receipt.dropped.get(_SHUTDOWN):
+            warn("spanforge: the process ends with %d deliveries given up", given_up)
         # More than the flush may have left: a sink that keeps events has not delivered them yet.
         if pending := sum(ledger.pending for ledger in self.ledgers().values()):
             warn("spanforge: the process ends with %d deliveries pending", pending)
-        with self.log.lock:
-            if self._state == "threads":
-                self._state = "in_line"
-                self._wait_s = _AFTER_EXIT_S
+
+    def deliver_in_line(self) -> None:
+        """Deliver in the emitting thread from here on: soon no other will run."""
+        self._in_line = True
+
+    def forked(self) -> None:
+        """Know that this is the copy of a child, where all that waits is the parent's, and the lock anybody's."""
+        self._life.advance(Phase.FORKED)
+        self.log.closed = True
+        for worker in self._workers:
+            worker.stop(0.0)

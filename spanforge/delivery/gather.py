@@ -13,13 +13,10 @@ from operator import attrgetter
 from typing import Final
 
 from spanforge.namespaces.event import Event
+from spanforge.namespaces.stages import SESSION, STAGE_TYPES
 
 __all__ = ["Gather", "size_of"]
 
-_SUMMARY: Final = "llm.rag.session"
-_STAGES: Final = frozenset(
-    {"llm.rag.query", "llm.rag.retrieved", "llm.rag.reranked", "llm.rag.generated", "llm.rag.evaluated"}
-)
 _REMEMBERED: Final = 1_000
 _NOMINAL_BYTES: Final = 600
 
@@ -48,9 +45,9 @@ class Gather:
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
-        self._open: OrderedDict[str, _Held] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._ready: deque[list[Event]] = deque()
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._held_events = 0
         self._held_bytes = 0
         self._ready_events = 0
@@ -87,10 +84,10 @@ class Gather:
             limit: Events after which no further session is begun; one session may be larger.
         """
         while self._open:
-            session_id, oldest = next(iter(self._open.items()))
+            key, oldest = next(iter(self._open.items()))
             if not everything and now - oldest.since < self._max_age_s:
                 break
-            self._release(session_id)
+            self._release(key)
         taken: list[Event] = []
         while self._ready and (not taken or len(taken) + len(self._ready[0]) <= limit):
             taken.extend(self._ready.popleft())
@@ -99,42 +96,42 @@ class Gather:
 
     def put_back(self, events: Sequence[Event]) -> None:
         """Undo a `take` of these events; they are the first to be taken again, each session by itself."""
-        sessions = [list(session) for _, session in groupby(events, attrgetter("session_id"))]
+        sessions = [list(session) for _, session in groupby(events, attrgetter("session_key"))]
         self._ready.extendleft(reversed(sessions))
         self._ready_events += len(events)
 
     def _add(self, event: Event, now: float) -> None:
-        session_id = event.session_id
-        held = self._open.get(session_id)
+        key = event.session_key
+        held = self._open.get(key)
         if held is None:
-            if event.event_type not in _STAGES or session_id in self._ended:
+            if event.event_type not in STAGE_TYPES or key in self._ended:
                 self._pass(event)
                 return
-            held = self._open[session_id] = _Held(now)
+            held = self._open[key] = _Held(now)
         size = size_of(event)
         held.events.append(event)
         held.bytes += size
         self._held_events += 1
         self._held_bytes += size
-        if event.event_type == _SUMMARY:
-            self._release(session_id)
-            self._remember(session_id)
+        if event.event_type == SESSION:
+            self._release(key)
+            self._remember(key)
 
     def _pass(self, event: Event) -> None:
         self._ready.append([event])
         self._ready_events += 1
-        if event.event_type == _SUMMARY:
-            self._remember(event.session_id)
+        if event.event_type == SESSION:
+            self._remember(event.session_key)
 
-    def _release(self, session_id: str) -> None:
-        held = self._open.pop(session_id)
+    def _release(self, key: tuple[str, str]) -> None:
+        held = self._open.pop(key)
         self._held_events -= len(held.events)
         self._held_bytes -= held.bytes
         self._ready.append(held.events)
         self._ready_events += len(held.events)
 
-    def _remember(self, session_id: str) -> None:
-        self._ended[session_id] = None
+    def _remember(self, key: tuple[str, str]) -> None:
+        self._ended[key] = None
         while len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
 

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
 
-from spanforge.delivery.guard import guarded
+from spanforge._guard import guarded
 from spanforge.namespaces.event import Draft
 from spanforge.sinks.base import Receipt
 
@@ -74,6 +74,7 @@ class EventLog:
     Args:
         max_events: Events that may wait.
         max_bytes: Estimated bytes that may wait.
+        lock: The owner's, where it has more to guard than this.
 
     Attributes:
         lock: Held around every change here; re-entrant, because a signal handler or a finaliser may trace too.
@@ -100,8 +101,8 @@ class EventLog:
         "sleepers",
     )
 
-    def __init__(self, max_events: int, max_bytes: int) -> None:
-        self.lock = threading.RLock()
+    def __init__(self, max_events: int, max_bytes: int, lock: threading.RLock | None = None) -> None:
+        self.lock = threading.RLock() if lock is None else lock
         self.changed = threading.Condition(self.lock)
         self.cursors: list[Cursor] = []
         self.closed = False
@@ -173,9 +174,20 @@ class EventLog:
         self.held -= len(drafts)
         self.held_bytes -= sum(draft.size for draft in drafts)
 
+    def abandon(self, summaries: int) -> None:
+        """Drop all that is held back, and summaries that there is no time to make."""
+        self.refused["sampled"] += self.held
+        self.held = self.held_bytes = 0
+        self.refused["shutdown"] += summaries
+
     def waiting(self, cursor: Cursor) -> int:
         """Return how many events a sink can still take."""
         return self.tail - max(cursor.position, self._head)
+
+    def fullness(self, cursor: Cursor) -> float:
+        """Return how full a sink's queue is, from 0 to 1: the share of the log that it still has to take."""
+        full = max(len(self._items) / self._max_events, self._bytes / self._max_bytes)
+        return full * self.waiting(cursor) / max(1, len(self._items))
 
     def outstanding(self, cursor: Cursor, before: int) -> int:
         """Return how many events numbered under `before` still wait or are being written."""
@@ -212,7 +224,7 @@ class EventLog:
         cursor.failed += failed
         if dropped:
             cursor.dropped[reason] += dropped
-        self._trim()
+        self.trim()
 
     def settle_kept(self, cursor: Cursor, receipt: Receipt) -> None:
         """Record what a sink says of events it kept; what it says of more events than it has is not believed."""
@@ -231,20 +243,20 @@ class EventLog:
         """Leave events that are in flight with the sink, which will account for them."""
         cursor.kept += count
         cursor.in_flight -= count
-        self._trim()
+        self.trim()
 
-    def gather(self, cursor: Cursor) -> None:
-        """Take what is in flight out of the log, to wait for the rest of its session."""
-        cursor.gathered += cursor.in_flight
-        cursor.in_flight = 0
-        self._trim()
+    def gather(self, cursor: Cursor, count: int) -> None:
+        """Let events that are in flight wait for the rest of their session, outside of the log."""
+        cursor.gathered += count
+        cursor.in_flight -= count
 
     def ungather(self, cursor: Cursor, count: int) -> None:
         """Put gathered events in flight."""
         cursor.gathered -= count
         cursor.in_flight += count
 
-    def _trim(self) -> None:
+    def trim(self) -> None:
+        """Let go of what no sink needs any more."""
         needed = min(other.position - other.in_flight for other in self.cursors)
         while self._head < min(needed, self.tail):
             self._discard_oldest()

@@ -32,12 +32,26 @@ class Supply:
         """
         return self._log.waiting(self._cursor)
 
-    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:  # noqa: ARG002  as for `waiting`
-        """Put the next events in flight and return them. The log's lock must not be held."""
+    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
+        """Put the next events in flight and return them, or fail and leave none there.
+
+        The log's lock must not be held.
+        """
         with self._log.lock:
             drafts = self._log.take(self._cursor, limit)
-        # Finishing them takes time, and callers who trace want the lock.
-        return [draft.event(self._source) for draft in drafts]
+        taken = False
+        try:
+            # Finishing them takes time, and callers who trace want the lock.
+            events = self._sorted([draft.event(self._source) for draft in drafts], limit, now, everything=everything)
+            taken = True
+        finally:
+            if not taken:
+                with self._log.lock:
+                    self._log.put_back(self._cursor)
+        return events
+
+    def _sorted(self, fresh: list[Event], limit: int, now: float, *, everything: bool) -> list[Event]:  # noqa: ARG002  as for `waiting`
+        return fresh
 
     def put_back(self, events: list[Event]) -> None:  # noqa: ARG002  the log still has them
         """Undo a `take` of what is in flight still. The log's lock must be held."""
@@ -61,14 +75,15 @@ class GatheredSupply(Supply):
         gathered = len(self._gather) if everything or (due is not None and due <= now) else 0
         return super().waiting(now, everything=everything) + gathered
 
-    def take(self, limit: int, now: float, *, everything: bool) -> list[Event]:
-        """As for `Supply`; nothing may come of it while no session is whole."""
-        fresh = super().take(limit, now, everything=everything)
+    def _sorted(self, fresh: list[Event], limit: int, now: float, *, everything: bool) -> list[Event]:
+        """Return whole sessions; nothing may come of it while no session is whole."""
         for event in fresh:
             size_of(event)  # encodes it, which it remembers, before the lock is taken
         with self._log.lock:
-            self._gather.add(fresh, now)
-            self._log.gather(self._cursor)
+            for event in fresh:
+                self._gather.add((event,), now)
+                self._log.gather(self._cursor, 1)
+            self._log.trim()
             events = self._gather.take(now, everything=everything, limit=limit)
             self._log.ungather(self._cursor, len(events))
         return events
@@ -76,7 +91,8 @@ class GatheredSupply(Supply):
     def put_back(self, events: list[Event]) -> None:
         """As for `Supply`."""
         self._gather.put_back(events)
-        self._log.gather(self._cursor)
+        self._log.gather(self._cursor, len(events))
+        self._log.trim()
 
     def drop(self, reason: str) -> None:
         """As for `Supply`."""

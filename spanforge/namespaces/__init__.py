@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from spanforge.namespaces._payload import Payload
-from spanforge.namespaces.feedback import FeedbackSubmittedPayload
-from spanforge.namespaces.retrieval import (
-    EscalationPayload,
-    RAGEvaluationPayload,
-    RAGSessionPayload,
-    RAGSpanPayload,
-    RerankPayload,
-    RetrievalQueryPayload,
-    RetrievalResultPayload,
-)
+from spanforge._absent import explained
+from spanforge.namespaces.stages import PAYLOADS, STAGES, Stage
 
-__all__ = ["PAYLOADS"]
+__all__ = ["PAYLOADS", "STAGES", "Stage"]
 
-PAYLOADS: Final[dict[str, type[Payload]]] = {
-    "llm.rag.query": RetrievalQueryPayload,
-    "llm.rag.retrieved": RetrievalResultPayload,
-    "llm.rag.reranked": RerankPayload,
-    "llm.rag.generated": RAGSpanPayload,
-    "llm.rag.evaluated": RAGEvaluationPayload,
-    "llm.rag.session": RAGSessionPayload,
-    "llm.rag.escalated": EscalationPayload,
-    "llm.feedback.submitted": FeedbackSubmittedPayload,
-}
-"""The payload class of each type of event."""
+# Hidden from type checkers, who would believe that every name is there.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise explained(__name__, name)

@@ -1,6 +1,7 @@
 """The hash chain: each line names the line before it, so that a changed file shows where it was changed.
 
 A seal covers every field of the event, not only its payload. Without a key it shows accidents; with one, tampering.
+A tombstone stands for lines that were taken out: the line after it follows the last of those.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from spanforge.namespaces.event import Event
+from spanforge.namespaces.event import PRUNED, Event
 
-__all__ = ["Break", "Chain", "Verdict", "verify_lines"]
+__all__ = ["Break", "Chain", "Sealed", "Verdict", "read_sealed", "verify_lines"]
 
 _CHECKSUM: Final = "sha256:"
 _SIGNATURE: Final = "hmac-sha256:"
@@ -65,13 +66,12 @@ class Chain:
             before = event.event_id
 
     def _linked(self, event: Event, before: str) -> Event:
-        linked = replace(event, chain_id=self.chain_id, prev_id=before, checksum="", signature="", _line=[])
+        linked = replace(event, chain_id=self.chain_id, prev_id=before, checksum="", signature="")
         body = _canonical(linked.to_dict())
         return replace(
             linked,
             checksum=_CHECKSUM + hashlib.sha256(body).hexdigest(),
             signature=_SIGNATURE + hmac.digest(self._key, body, "sha256").hex() if self._key else "",
-            _line=[],
         )
 
     def commit(self, event_id: str) -> None:
@@ -100,6 +100,7 @@ class Verdict:
 
     Attributes:
         events: Lines that were read and held.
+        pruned: Events that tombstones which held stand for.
         chains: Last event id of each chain by chain id.
         first_break: The first fault, None where the file is whole.
         unreadable: Lines that were passed over, where that was asked for.
@@ -109,6 +110,7 @@ class Verdict:
     chains: dict[str, str] = field(default_factory=dict[str, str])
     first_break: Break | None = None
     unreadable: int = 0
+    pruned: int = 0
 
     @property
     def ok(self) -> bool:
@@ -135,26 +137,32 @@ def verify_lines(
         The verdict; `first_break` names the first edited, removed, reordered or inserted line.
     """
     last: dict[str, str] = {}
-    number = held = unreadable = 0
+    number = held = unreadable = pruned = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        sealed = _read(line)
+        sealed = read_sealed(line)
         if sealed == "unreadable" and skip_unreadable:
             unreadable += 1
             continue
         if isinstance(sealed, str):
-            return Verdict(held, last, Break(number, sealed), unreadable)
+            return Verdict(held, last, Break(number, sealed), unreadable, pruned)
         if fault := sealed.fault(last.get(sealed.chain_id, ""), key):
-            return Verdict(held, last, Break(number, fault, sealed.event_id), unreadable)
-        last[sealed.chain_id] = sealed.event_id
-        held += 1
+            return Verdict(held, last, Break(number, fault, sealed.event_id), unreadable, pruned)
+        last[sealed.chain_id] = sealed.next_link
+        pruned += sealed.pruned
+        held += not sealed.pruned
     cut = expect_last and expect_last not in last.values()
-    return Verdict(held, last, Break(number + 1, "tail cut") if cut else None, unreadable)
+    return Verdict(held, last, Break(number + 1, "tail cut") if cut else None, unreadable, pruned)
 
 
-class _Sealed(NamedTuple):
-    """One line as it stands: the fields of its seal, empty where absent, and what the seal covers."""
+class Sealed(NamedTuple):
+    """One line as it stands: the fields of its seal, empty where absent, and what the seal covers.
+
+    Attributes:
+        next_link: What the next line of the chain names: this event, or the last one that a tombstone stands for.
+        pruned: How many events a tombstone stands for; 0 for an event.
+    """
 
     event_id: str
     chain_id: str
@@ -162,9 +170,19 @@ class _Sealed(NamedTuple):
     checksum: str
     signature: str
     body: bytes
+    next_link: str
+    pruned: int
 
     def fault(self, before: str, key: bytes | None) -> Fault | None:
         """Return what is wrong with the line, given the id of the one before it in its chain."""
+        if fault := self.own_fault(key):
+            return fault
+        if self.event_id == before:
+            return "repeated"
+        return None if self.prev_id == before else "removed or reordered"
+
+    def own_fault(self, key: bytes | None) -> Fault | None:
+        """Return what is wrong with the line by itself, wherever it stands."""
         if not (self.event_id and self.chain_id and self.checksum):
             return "unsealed"
         if self.checksum != _CHECKSUM + hashlib.sha256(self.body).hexdigest():
@@ -175,9 +193,7 @@ class _Sealed(NamedTuple):
             expected = _SIGNATURE + hmac.digest(key, self.body, "sha256").hex()
             if not hmac.compare_digest(self.signature.encode("utf-8", "replace"), expected.encode()):
                 return "forged or wrong key"
-        if self.event_id == before:
-            return "repeated"
-        return None if self.prev_id == before else "removed or reordered"
+        return None
 
 
 class _RepeatedKeyError(ValueError):
@@ -191,7 +207,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _read(line: bytes) -> _Sealed | Fault:
+def read_sealed(line: bytes) -> Sealed | Fault:
+    """Return a line as it stands, or what keeps it from being read."""
     try:
         fields = json.loads(line.decode("utf-8"), object_pairs_hook=_once)
         if not isinstance(fields, dict):
@@ -201,6 +218,13 @@ def _read(line: bytes) -> _Sealed | Fault:
         return "edited"
     except (ValueError, RecursionError):
         return "unreadable"
-    seal = ("event_id", "chain_id", "prev_id", "checksum", "signature")
-    texts = (value if isinstance(value := fields.get(name), str) else "" for name in seal)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
-    return _Sealed._make([*texts, body])
+    texts = [_text(fields, name) for name in ("event_id", "chain_id", "prev_id", "checksum", "signature")]  # pyright: ignore[reportUnknownArgumentType]  JSON
+    last, pruned = texts[0], 0
+    if _text(fields, "event_type") == PRUNED and isinstance(stands_for := fields.get("payload"), dict):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]  JSON
+        count = stands_for.get("events")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
+        last, pruned = _text(stands_for, "last_id"), count if type(count) is int else 0  # pyright: ignore[reportUnknownArgumentType]  JSON
+    return Sealed._make([*texts, body, last, pruned])
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    return value if isinstance(value := fields.get(name), str) else ""

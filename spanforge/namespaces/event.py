@@ -9,31 +9,31 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, NoReturn
+from itertools import chain
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from spanforge import _clock, _ids
 from spanforge.exceptions import DecodeError
 
-__all__ = ["EVENT_TYPES", "SCHEMA_VERSION", "Binding", "Draft", "Event"]
+__all__ = ["NOT_SAMPLED", "PRUNED", "SCHEMA_VERSION", "Binding", "Draft", "Event", "Identity", "Parent"]
 
 SCHEMA_VERSION: Final = "2.0"
 
-EVENT_TYPES: Final = (
-    "llm.rag.query",
-    "llm.rag.retrieved",
-    "llm.rag.reranked",
-    "llm.rag.generated",
-    "llm.rag.evaluated",
-    "llm.rag.session",
-    "llm.rag.escalated",
-    "llm.feedback.submitted",
-)
+Identity: TypeAlias = tuple[str, str, str]
+"""Organisation, session and id: what makes two events one."""
+
+NOT_SAMPLED: Final = "00"
+"""W3C trace flags of a trace that was decided not to be sampled."""
+
+PRUNED: Final = "spanforge.pruned"
+"""Type of a tombstone: a line that stands for events which were taken out of a file, and is no event itself."""
 
 _OPTIONAL: Final = (
     "session_id",
     "trace_id",
     "span_id",
     "parent_span_id",
+    "trace_flags",
     "org_id",
     "team_id",
     "actor_id",
@@ -42,6 +42,8 @@ _SEAL: Final = ("chain_id", "prev_id", "checksum", "signature")
 _STRINGS: Final = ("schema_version", "event_id", "event_type", "timestamp", "source", *_OPTIONAL, *_SEAL)
 _REQUIRED: Final = ("event_id", "event_type", "timestamp", "source", "payload")
 _KNOWN: Final = frozenset((*_STRINGS, "tags", "payload"))
+_DEEPEST: Final = 256
+"""Levels of a line that is an event: a limit of its own, because the stack's leaves each reader another rest."""
 
 # ASCII only: U+2028 and friends, which some readers take for line ends, never stand in a line as they are.
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
@@ -56,12 +58,27 @@ class Binding(NamedTuple):
     tags: Mapping[str, str] = {}
 
 
+class Parent(NamedTuple):
+    """The OpenTelemetry span, or that of another service, that a session hangs under.
+
+    Attributes:
+        trace_id: 32 hex digits.
+        span_id: 16 hex digits; empty where the session only shares the trace.
+        sampled: Whether the trace is sampled, as was decided where it began.
+    """
+
+    trace_id: str
+    span_id: str
+    sampled: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One event (envelope 2.0; fields as in the reference of events). Absent fields are empty here, omitted in JSON.
 
     Attributes:
         payload: The payload as JSON-safe values; `spanforge.namespaces` has the class for each type.
+        trace_flags: `00` where the trace around the session is not sampled; its spans are then not sent.
         extra: Envelope fields of a newer version, kept as they were read.
     """
 
@@ -75,6 +92,7 @@ class Event:
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str = ""
+    trace_flags: str = ""
     org_id: str = ""
     team_id: str = ""
     actor_id: str = ""
@@ -84,7 +102,17 @@ class Event:
     checksum: str = ""
     signature: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    _line: list[bytes] = field(default_factory=list[bytes], repr=False, compare=False)
+    _line: list[bytes] = field(default_factory=list[bytes], init=False, repr=False, compare=False)
+
+    @property
+    def session_key(self) -> tuple[str, str]:
+        """Whose session it belongs to, and which: organisations may use the same ids."""
+        return self.org_id, self.session_id
+
+    @property
+    def identity(self) -> Identity:
+        """What makes two events one: an id counts within its session, as a session's within its organisation."""
+        return self.org_id, self.session_id, self.event_id
 
     def to_dict(self) -> dict[str, Any]:
         """Return the envelope as it is written: absent fields left out."""
@@ -156,7 +184,7 @@ class Draft:
         wall_ns: When it was made, in nanoseconds since the epoch.
         payload: The payload's fields; those that are None are absent.
         size: Estimated bytes it holds while it waits.
-        parent: `(trace_id, parent_span_id)` of an OpenTelemetry span the session hangs under, if any.
+        parent: What the session hangs under, if anything.
         root: True for the event that is the session's root span.
     """
 
@@ -181,7 +209,7 @@ class Draft:
         session_id: str,
         payload: dict[str, Any],
         binding: Binding,
-        parent: tuple[str, str] | None = None,
+        parent: Parent | None = None,
         size: int = 600,
         root: bool = False,
     ) -> None:
@@ -203,7 +231,7 @@ class Draft:
         return self._event
 
     def _finish(self, source: str) -> Event:
-        trace_id, above = self.parent or (_ids.trace_id_of(self.session_id), "")
+        trace_id, above, sampled = self.parent or Parent(_ids.trace_id_of(self.session_id), "")
         root_span = _ids.root_span_id_of(self.session_id)
         org_id, team_id, actor_id, tags = self.binding
         return Event(
@@ -215,6 +243,7 @@ class Draft:
             trace_id=trace_id,
             span_id=root_span if self.root else _ids.span_id_of(self.number),
             parent_span_id=above if self.root else root_span,
+            trace_flags="" if sampled else NOT_SAMPLED,
             org_id=org_id,
             team_id=team_id,
             actor_id=actor_id,
@@ -254,10 +283,23 @@ def _parse(line: bytes | str) -> dict[str, Any]:
     except ValueError:
         problem = "not JSON"
     else:
-        if isinstance(value, dict):
+        if not isinstance(value, dict):
+            problem = "not a JSON object"
+        elif text.count("[") + text.count("{") > _DEEPEST and _levels(value) > _DEEPEST:
+            problem = "nested too deep"
+        else:
             return value  # pyright: ignore[reportUnknownVariableType]  JSON objects have string keys
-        problem = "not a JSON object"
     raise DecodeError(problem)
+
+
+def _levels(value: Any) -> int:
+    levels, level = 0, [value]
+    while level:
+        levels += 1
+        lists: list[list[Any]] = [one for one in level if isinstance(one, list)]
+        dicts: list[dict[str, Any]] = [one for one in level if isinstance(one, dict)]
+        level = [*chain.from_iterable(lists), *chain.from_iterable(one.values() for one in dicts)]
+    return levels
 
 
 def _from_1_0(fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from spanforge.namespaces._payload import Count, Finite, NonEmpty, Payload, Score, payload
+from spanforge.namespaces.payload import Count, Finite, NonEmpty, Payload, Score, payload
 
 __all__ = ["FeedbackRating", "FeedbackSubmittedPayload", "FeedbackSummaryPayload"]
 

@@ -1,17 +1,33 @@
 """Payloads of the `llm.rag.*` events (ADR-006, and the extra events of adr/0006).
 
 Digests stand where text would: `query_hash` and `content_hash` are SHA-256, or HMAC-SHA-256 where a key is set.
+What was not measured is absent: None here, left out in JSON, and never zero.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from spanforge.namespaces._payload import Count, Finite, Milliseconds, NonEmpty, Payload, Score, payload
+from spanforge.namespaces.payload import (
+    Amount,
+    Cost,
+    Count,
+    Finite,
+    Level,
+    Milliseconds,
+    NonEmpty,
+    Payload,
+    Positive,
+    Score,
+    Sum,
+    payload,
+)
 
 __all__ = [
+    "SEVERITY",
+    "SUMMARY_ONLY",
     "EscalationPayload",
     "RAGEvaluationPayload",
     "RAGSessionPayload",
@@ -23,12 +39,17 @@ __all__ = [
 ]
 
 RetrievalStatus = Literal["ok", "partial", "error", "timeout"]
-GenerationStatus = Literal["ok", "error", "timeout"]
+GenerationStatus = Literal["ok", "error", "timeout", "cancelled"]
 SessionStatus = Literal["ok", "partial", "error"]
 RetrievalStrategy = Literal["single_pass", "multi_pass", "iterative", "exhaustive"]
 RankingMethod = Literal["cosine", "bm25", "hybrid", "rrf"]
 EscalationTrigger = Literal["grounding", "rating", "no_documents", "latency", "manual", "custom"]
 EndReason = Literal["ended", "idle_timeout", "evicted", "process_exit"]
+
+SEVERITY: Final = {"ok": 0, "partial": 1, "cancelled": 1, "error": 2, "timeout": 2}
+"""How bad a stage's status is: the worst is the session's, and 2 counts as an error."""
+SUMMARY_ONLY: Final = ("duration_ms", "started_at", "ended_at", "end_reason", "conversation_id")
+"""Fields of `RAGSessionPayload` that no stage tells: they stand in the session's own event, or nowhere."""
 
 
 @payload
@@ -38,20 +59,20 @@ class RetrievedChunk(Payload):
     Attributes:
         chunk_id: Identifier in the document store, kept as given.
         content_hash: Digest of the chunk's text, or empty.
-        score: Relevance in [0, 1].
+        score: Relevance in [0, 1]; absent where the store gave none, or its number could not be told from a distance.
         source: Where the chunk comes from (file, URL, key), kept as given.
         metadata: JSON-safe values; free text as type and digest.
-        raw_score: The store's own score, where it was not in [0, 1].
+        raw_score: The store's own number, where that is not the score.
         rank: Position in the result, from 1.
     """
 
     chunk_id: NonEmpty
     content_hash: str = ""
-    score: Score = 0.0
+    score: Score | None = None
     source: str = ""
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
     raw_score: Finite | None = None
-    rank: int | None = Field(default=None, ge=1)
+    rank: Positive | None = None
 
 
 @payload
@@ -71,20 +92,26 @@ class RetrievalQueryPayload(Payload):
         query_hash_key_id: Names the key of a keyed digest.
         embedding_dimensions: Length of the query vector.
         pipeline_name: Name of the whole RAG pipeline.
+        embedding_provider: Who serves the embedding model.
+        conversation_id: The conversation this run is a turn of, where that is not the session id itself.
+        assumed: Names of the fields above that hold a default, because nobody said them.
     """
 
     session_id: NonEmpty
     query_hash: str
-    top_k: int = Field(default=5, ge=1)
+    top_k: Positive = 5
     retriever_name: str = ""
     embedding_model: str = ""
     namespace: str = ""
-    latency_ms: Milliseconds = 0.0
+    latency_ms: Milliseconds | None = None
     filters: dict[str, Any] = Field(default_factory=dict[str, Any])
     query_hash_alg: str | None = None
     query_hash_key_id: str | None = None
-    embedding_dimensions: int | None = Field(default=None, ge=1)
+    embedding_dimensions: Positive | None = None
     pipeline_name: str | None = None
+    embedding_provider: str | None = None
+    conversation_id: str | None = None
+    assumed: tuple[str, ...] | None = None
 
 
 @payload
@@ -102,7 +129,7 @@ class RetrievalResultPayload(Payload):
         retrieval_strategy: `single_pass`, `multi_pass`, `iterative` or `exhaustive`.
         ranking_method: `cosine`, `bm25`, `hybrid` or `rrf`.
         budget_exhausted: The search stopped at a budget before it was complete.
-        ceiling_reached: Which budget that was.
+        ceiling_reached: Which budget that was, in numbers and known words.
         score_rule: How raw scores were mapped to [0, 1], where they were (adr/0004).
     """
 
@@ -110,7 +137,7 @@ class RetrievalResultPayload(Payload):
     query_hash: str = ""
     chunks: tuple[RetrievedChunk, ...] = ()
     total_found: Count = 0
-    latency_ms: Milliseconds = 0.0
+    latency_ms: Milliseconds | None = None
     status: RetrievalStatus = "ok"
     error_message: str | None = None
     retrieval_strategy: RetrievalStrategy | None = None
@@ -127,8 +154,8 @@ class RerankPayload(Payload):
     Attributes:
         session_id: The run this belongs to.
         model: Reranking model.
-        input_count: Chunks before.
-        output_count: Chunks after.
+        input_count: Chunks before; absent if nobody said.
+        output_count: Chunks after; likewise.
         chunks: The new order, best first.
         latency_ms: Time in milliseconds.
         status: `ok`, `partial`, `error` or `timeout`.
@@ -138,10 +165,10 @@ class RerankPayload(Payload):
 
     session_id: NonEmpty
     model: NonEmpty
-    input_count: Count = 0
-    output_count: Count = 0
+    input_count: Count | None = None
+    output_count: Count | None = None
     chunks: tuple[RetrievedChunk, ...] = ()
-    latency_ms: Milliseconds = 0.0
+    latency_ms: Milliseconds | None = None
     status: RetrievalStatus = "ok"
     error_message: str | None = None
     score_rule: str | None = None
@@ -160,28 +187,48 @@ class RAGSpanPayload(Payload):
         prompt_tokens: Tokens of the whole prompt.
         output_tokens: Tokens of the answer.
         latency_ms: Time in milliseconds.
-        status: `ok`, `error` or `timeout`.
+        status: `ok`, `error`, `timeout` or `cancelled`.
         grounding_score: Share of the answer that the context supports, in [0, 1]; absent if not measured.
         error_message: Exception class, short code, or type and digest.
         provider: Who serves the model.
         finish_reason: Why the model stopped.
         time_to_first_token_ms: For streams, in milliseconds.
+        response_id: The provider's id of the answer.
+        response_model: Model that answered, where it is not the one that was asked.
+        finish_reasons: Why the model stopped, one for each choice, where there are several.
+        cached_tokens: Of the prompt's tokens, those read from the provider's cache.
+        cache_write_tokens: Of the prompt's tokens, those written to it.
+        reasoning_tokens: Of the answer's tokens, those the model thought with.
+        temperature: Sampling temperature.
+        stream: The answer came as a stream.
+        cost_usd: What the call cost, in US dollars.
+        cost_basis: How that was estimated; absent where it was not.
     """
 
     session_id: NonEmpty
     span_name: str = "rag-generation"
     model: NonEmpty = "unknown"
     chunk_ids_used: tuple[str, ...] = ()
-    context_tokens: Count = 0
-    prompt_tokens: Count = 0
-    output_tokens: Count = 0
-    latency_ms: Milliseconds = 0.0
+    context_tokens: Count | None = None
+    prompt_tokens: Count | None = None
+    output_tokens: Count | None = None
+    latency_ms: Milliseconds | None = None
     status: GenerationStatus = "ok"
     grounding_score: Score | None = None
     error_message: str | None = None
     provider: str | None = None
     finish_reason: str | None = None
     time_to_first_token_ms: Milliseconds | None = None
+    response_id: str | None = None
+    response_model: str | None = None
+    finish_reasons: tuple[str, ...] | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    temperature: Finite | None = None
+    stream: bool | None = None
+    cost_usd: Cost | None = None
+    cost_basis: str | None = None
 
 
 @payload
@@ -198,6 +245,7 @@ class RAGEvaluationPayload(Payload):
         claims_total: Claims found in the answer.
         claims_supported: Claims the context supports.
         latency_ms: Time in milliseconds.
+        span_name: Label of the generation that was judged; the last that succeeded without it.
     """
 
     session_id: NonEmpty
@@ -208,7 +256,8 @@ class RAGEvaluationPayload(Payload):
     groundedness: Score | None = None
     claims_total: Count | None = None
     claims_supported: Count | None = None
-    latency_ms: Milliseconds = 0.0
+    latency_ms: Milliseconds | None = None
+    span_name: str | None = None
 
 
 @payload
@@ -227,14 +276,14 @@ class EscalationPayload(Payload):
     session_id: NonEmpty
     rule: NonEmpty
     trigger: EscalationTrigger = "custom"
-    level: int = Field(default=1, ge=1, le=3)
+    level: Level = 1
     value: Finite | None = None
     threshold: Finite | None = None
 
 
 @payload
 class RAGSessionPayload(Payload):
-    """`llm.rag.session`: the summary of one run, a fold over its stages (design, section 4).
+    """`llm.rag.session`: the summary of one run, a fold over its stages.
 
     Attributes:
         session_id: The run.
@@ -267,15 +316,17 @@ class RAGSessionPayload(Payload):
         end_reason: `ended`, `idle_timeout`, `evicted` or `process_exit`.
         error_type: Class of the exception that left a session scope, where one did.
         partial_view: True where this process saw only a part of the session.
+        conversation_id: The conversation the run is a turn of, where that is not the session id itself.
+        total_cost_usd: What its generations cost, in US dollars; absent unless each of them says its cost.
     """
 
     session_id: NonEmpty
     total_queries: Count = 0
     total_chunks_used: Count = 0
-    total_input_tokens: Count = 0
-    total_output_tokens: Count = 0
+    total_input_tokens: Sum = 0
+    total_output_tokens: Sum = 0
     avg_grounding_score: Score | None = None
-    total_latency_ms: Milliseconds = 0.0
+    total_latency_ms: Amount = 0.0
     status: SessionStatus = "ok"
     retriever_name: str = ""
     total_chunks_retrieved: Count = 0
@@ -288,14 +339,16 @@ class RAGSessionPayload(Payload):
     rerank_count: Count = 0
     generation_count: Count = 0
     evaluation_count: Count = 0
-    query_latency_ms: Milliseconds = 0.0
-    retrieval_latency_ms: Milliseconds = 0.0
-    rerank_latency_ms: Milliseconds = 0.0
-    generation_latency_ms: Milliseconds = 0.0
-    evaluation_latency_ms: Milliseconds = 0.0
+    query_latency_ms: Amount = 0.0
+    retrieval_latency_ms: Amount = 0.0
+    rerank_latency_ms: Amount = 0.0
+    generation_latency_ms: Amount = 0.0
+    evaluation_latency_ms: Amount = 0.0
     error_count: Count = 0
     started_at: str | None = None
     ended_at: str | None = None
     end_reason: EndReason | None = None
     error_type: str | None = None
     partial_view: bool = False
+    conversation_id: str | None = None
+    total_cost_usd: Amount | None = None

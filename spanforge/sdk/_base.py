@@ -1,21 +1,17 @@
-"""What the service clients share: configuration, the runtime cell, and the promise never to raise."""
+"""What the service clients share: configuration and the runtime cell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from inspect import Parameter, signature
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, Self
 
 from spanforge import _clock, _ids
+from spanforge._guard import attempt
+from spanforge._warnings import warn
 from spanforge.config import Settings, SFClientConfig
-from spanforge.delivery.guard import attempt, guarded, warn
 from spanforge.sdk._cell import RuntimeCell
 
 __all__ = ["SFClientConfig", "SFServiceClient"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 shared_cell: Final = RuntimeCell()
 """The runtime that `sf_rag` and `sf_feedback` have in common, for the life of the process."""
@@ -66,42 +62,6 @@ _PUBLIC: Final = {"rag": "sf_rag", "feedback": "sf_feedback"}
 
 def _of_this_process(service_name: str) -> SFServiceClient:
     return getattr(import_module("spanforge.sdk"), _PUBLIC[service_name])
-
-
-def never_raises(fallback: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a client's method: an error is counted and logged, and `fallback(client, *args, **kwargs)` is returned.
-
-    In strict mode the error is raised instead.
-    """
-
-    def decorate(method: Callable[P, T]) -> Callable[P, T]:
-        accepted = signature(method).parameters
-        takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values())
-
-        def recover(error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-            client: SFServiceClient = args[0]
-            runtime = client.cell.current()
-            if runtime is not None and runtime.settings.strict:
-                raise error
-            unknown = [] if takes_any else [name for name in kwargs if name not in accepted]
-            if unknown:
-                # The rest of the call is good: one name that means nothing here must not cost the event.
-                runtime = client.cell.get()
-                runtime.count(f"{method.__name__}_unknown_argument")
-                return call(*args, **{name: value for name, value in kwargs.items() if name in accepted})
-            if runtime is not None:
-                runtime.count(f"{method.__name__}_failed:{_known_name(error)}")
-            return fallback(*args, **kwargs)
-
-        call = guarded(method, recover)
-        return call
-
-    return decorate
-
-
-def _known_name(error: BaseException) -> str:
-    """Name an error by its class, if that is one of Python's own: any other may be made of text."""
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"), "Exception")
 
 
 def new_session_id(client: SFServiceClient) -> str:

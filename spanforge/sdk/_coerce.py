@@ -7,24 +7,33 @@ could have of its own: whatever one field is, the others are recorded.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, ValuesView
+from collections.abc import Callable, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
+from spanforge._guard import guarded
 from spanforge._hashing import Hasher
-from spanforge._text import Note, as_float, unwrapped, well_formed
-from spanforge.delivery.guard import guarded
+from spanforge._text import Note, as_float, first, unwrapped, well_formed
+from spanforge.namespaces.ceiling import described
+from spanforge.namespaces.payload import LARGEST, LARGEST_COST
+from spanforge.sdk._scores import METRICS
+from spanforge.sdk._unsaid import COUNT, TIME
 
 __all__ = [
+    "amount",
     "attribute",
+    "ceiling",
     "choice",
     "count",
     "elements",
     "flag",
     "id_list",
     "identifier",
+    "is_array",
+    "metric",
     "milliseconds",
     "name",
     "number",
@@ -39,6 +48,8 @@ _NANO: Final = 1_000_000_000
 _MAX_MS: Final = 1e12
 """Thirty years: the longest time, in milliseconds, whose microseconds a float still tells apart."""
 _PLAIN: Final = Hasher()
+
+D = TypeVar("D", int, None)
 
 
 def name(value: object, field: str, note: Note) -> str:
@@ -92,12 +103,14 @@ def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
     """Return a list of ids; those that cannot be one are left out, noted."""
     if values is None:
         return []
-    items = elements(values)
-    if items is None:
+    # Some may be unusable, so a few more are looked at than are kept.
+    plain = cast("list[Any] | None", values if type(values) is list else None)
+    found = (plain, 0) if plain is not None and len(plain) <= limit else elements(values, 2 * limit)
+    if found is None:
         note(field)
         return []
     kept: list[str] = []
-    for item in items:
+    for item in found[0]:
         if len(kept) >= limit:
             note(f"{field}_too_many")
             break
@@ -110,31 +123,31 @@ def id_list(values: object, field: str, limit: int, note: Note) -> list[str]:
     return kept
 
 
-def count(value: Any, field: str, note: Note, *, default: int = 0, minimum: int = 0) -> int:
-    """Return a whole number of at least `minimum`; `default`, noted, for what is none."""
-    if type(value) is int and minimum <= value < 1 << 63:
+def count(value: Any, field: str, note: Note, *, default: D = None, minimum: int = 0) -> int | D:
+    """Return a whole number of at least `minimum` and at most `LARGEST`; `default`, noted, for what is none."""
+    if type(value) is int and minimum <= value <= LARGEST:
         return value
-    if value is None:
+    if value is None or value is COUNT:
         return default
     number = as_float(value)
-    if number is None or not minimum <= number < 1 << 63:
+    if number is None or not minimum <= number <= LARGEST:
         note(field)
         return default
     return int(number)
 
 
-def milliseconds(value: Any, field: str, note: Note) -> float:
-    """Return a time in milliseconds, a whole number of microseconds; 0, noted, for negatives and non-numbers."""
+def milliseconds(value: Any, field: str, note: Note) -> float | None:
+    """Return a time in milliseconds, a whole number of microseconds; None, noted, for negatives and non-numbers."""
     if type(value) is float and 0.0 <= value < _MAX_MS:
         return int(value * 1000 + 0.5) / 1000
     if type(value) is timedelta:
         value = value.total_seconds() * 1000
-    if value is None:
-        return 0.0
+    if value is None or value is TIME:
+        return None
     number = as_float(value)
     if number is None or number < 0:
         note(field)
-        return 0.0
+        return None
     if number >= _MAX_MS:
         note(f"{field}_too_long")
         return _MAX_MS
@@ -154,6 +167,16 @@ def score(value: Any, field: str, note: Note) -> float | None:
     return int(number * _NANO + 0.5) / _NANO
 
 
+def metric(value: object, note: Note) -> str:
+    """Return the name of a metric, in small letters; empty, noted, for one that is not known."""
+    word = unwrapped(value)
+    if type(word) is str and (not word or word.lower() in METRICS):
+        return word.lower()
+    if value is not None:
+        note("metric")
+    return ""
+
+
 def number(value: Any, field: str, note: Note) -> float | None:
     """Return a finite number; None, noted, for what is not one."""
     if value is None:
@@ -164,10 +187,29 @@ def number(value: Any, field: str, note: Note) -> float | None:
     return result
 
 
+def amount(value: Any, field: str, note: Note) -> float | None:
+    """Return an amount of money; None, noted, for what is not one."""
+    result = number(value, field, note)
+    if type(value) is bool or (result is not None and not 0 <= result <= LARGEST_COST):
+        note(field)
+        return None
+    return result
+
+
+def ceiling(value: object, field: str, note: Note) -> str | None:
+    """Return a description of a budget; None, noted, for one that is not made of numbers and known words."""
+    if value is None:
+        return None
+    given = unwrapped(value)
+    text = described(given) if type(given) is str else None
+    if text is None:
+        note(field)
+    return text
+
+
 def choice(value: Any, field: str, allowed: frozenset[str], note: Note, *, otherwise: str) -> str:
     """Return one of the allowed words; `otherwise`, noted, for anything else."""
-    if type(value) is not str:
-        value = unwrapped(value)
+    value = unwrapped(value)
     if type(value) is str and value in allowed:
         return value
     note(field)
@@ -184,28 +226,46 @@ def attribute(value: object, name: str) -> Any:
     return _getattr(value, name, None)
 
 
-def _none(*_: Any) -> None:
+_MANY: Final = ("__array__", "__dataframe__", "__arrow_c_stream__")
+
+
+def is_array(value: object) -> bool:
+    """Tell whether a value is an array, a column, a frame or a tensor: looking for an attribute may index all of it."""
+    return is_array_type(type(value))
+
+
+def is_array_type(kind: type) -> bool:
+    """Tell it of a class."""
+    return any(_getattr(kind, name, None) is not None for name in _MANY)
+
+
+def _none(*_: Any) -> Any:
     return None
 
 
 _getattr: Final[Callable[[object, str, Any], Any]] = guarded(getattr, _none, meant=())
 
 
-def elements(values: Any) -> Iterable[Any] | None:
-    """Return the elements of a collection that can be read without using it up; None for anything else."""
+def elements(values: Any, most: int) -> tuple[list[Any], int] | None:
+    """Return the first elements of a collection and how many it has; None for what reading would use up.
+
+    What it costs is bounded by `most`, however long the collection is.
+    """
     kind = cast("type[Any]", type(values))
     bases: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
     for base in bases:
         if issubclass(kind, base):
-            return base.__iter__(values)
+            return first(lambda: base.__iter__(values), most), base.__len__(values)  # noqa: B023  called at once
     if kind.__module__ == "numpy" and getattr(values, "ndim", 0) == 1:
-        return values.tolist()
+        return values[:most].tolist(), values.shape[0]
     if issubclass(kind, (str, bytes, bytearray)) or not issubclass(kind, (Sequence, AbstractSet, ValuesView)):
         return None
-    return _listed(values)
+    return _elements(values, most)
 
 
-_listed: Final[Callable[[Iterable[Any]], list[Any] | None]] = guarded(list, _none, meant=())
+@partial(guarded, recover=_none, meant=())
+def _elements(values: Sequence[Any], most: int) -> tuple[list[Any], int] | None:
+    return first(lambda: values, most), len(values)
 
 
 def query_text(value: object, note: Note) -> str | bytes:

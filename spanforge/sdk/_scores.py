@@ -4,9 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from itertools import pairwise
 from typing import Final
 
-__all__ = ["RULES", "normalise"]
+__all__ = ["METRICS", "RULES", "Leaning", "leaning_of", "normalise"]
+
+
+class Leaning(Enum):
+    """What a number that a store gives with a hit means, as far as its place says."""
+
+    OWN = auto()
+    """A score in the sense of this package, higher is better, in whatever order."""
+    SIMILARITY = auto()
+    """Higher is better."""
+    DISTANCE = auto()
+    """Lower is better."""
+    CALLED_DISTANCE = auto()
+    """Lower is better, unless the metric is one that some stores give as a similarity under this name."""
+    UNKNOWN = auto()
+
+
+METRICS: Final[dict[str, Leaning]] = {
+    **dict.fromkeys(
+        ("similarity", "cosine_similarity", "score", "relevance", "bm25", "certainty", "rrf"), Leaning.SIMILARITY
+    ),
+    **dict.fromkeys(
+        (
+            "distance", "cosine_distance", "l2", "l2-squared", "euclid", "euclidean", "l1", "manhattan", "hamming",
+            "jaccard", "<=>", "<->", "<#>", "<+>",
+        ),
+        Leaning.DISTANCE,
+    ),
+    **dict.fromkeys(("cosine", "ip", "inner_product", "dot", "dotproduct"), Leaning.UNKNOWN),
+}  # fmt: skip
+"""Metrics by name, in small letters. Of cosine and inner product some stores give the similarity, some a distance."""
 
 _ROUNDING: Final = 1e-5
 """More than sums of a few thousand products in single precision are wrong by, and less than a score can mean."""
@@ -23,6 +55,7 @@ RULES: Final[dict[str, Callable[[float], float]]] = {
     "saturating": lambda value: value / (1 + value),
     "logistic": _logistic,
     "distance": lambda value: 1 / (1 + max(0.0, value)),
+    "negated": lambda value: _logistic(-value),
 }
 """The rules by name; results whose scores all lie in [0, 1] need none. What they give is cut at 0 and 1.
 
@@ -30,8 +63,32 @@ RULES: Final[dict[str, Callable[[float], float]]] = {
 - `cosine` ((s + 1) / 2): something is negative, nothing leaves [-1, 1].
 - `saturating` (s / (1 + s)): nothing is negative, something is above 1, as with BM25.
 - `logistic` (1 / (1 + e^-s)): anything else, as with dot products and cross-encoder logits.
-- `distance` (1 / (1 + d)): the store gave distances and said so.
+- `distance` (1 / (1 + d)): the store gave distances, none of them negative.
+- `negated` (1 / (1 + e^d)): it gave distances, some of them negative, as with negative inner products.
 """
+
+
+def leaning_of(raw: Sequence[float], leaning: Leaning, metric: str = "") -> Leaning:
+    """Decide what one result's scores mean: SIMILARITY or DISTANCE, or UNKNOWN where nothing tells.
+
+    Args:
+        raw: Finite scores in the order of the hits.
+        leaning: What the place of the scores says.
+        metric: A name in `METRICS`, which decides; empty where nobody said.
+    """
+    told = METRICS.get(metric)
+    if told is not None and told is not Leaning.UNKNOWN:
+        return told
+    if leaning is Leaning.OWN:
+        return Leaning.SIMILARITY
+    # Stores return the best first, whatever they call the number.
+    rises = any(before < after for before, after in pairwise(raw))
+    falls = any(before > after for before, after in pairwise(raw))
+    if rises or falls:
+        return Leaning.UNKNOWN if rises and falls else Leaning.DISTANCE if rises else Leaning.SIMILARITY
+    if told is not None:
+        return Leaning.DISTANCE if leaning is Leaning.DISTANCE else Leaning.SIMILARITY
+    return Leaning.DISTANCE if leaning is Leaning.CALLED_DISTANCE else leaning
 
 
 def normalise(raw: Sequence[float], *, distances: bool = False) -> tuple[str | None, list[float]]:
@@ -48,7 +105,7 @@ def normalise(raw: Sequence[float], *, distances: bool = False) -> tuple[str | N
         return None, []
     low, high = min(raw), max(raw)
     if distances:
-        rule = "distance"
+        rule = "distance" if low >= -_ROUNDING else "negated"
     elif low >= 0.0 and high <= 1.0:
         return None, list(raw)
     elif low >= -_ROUNDING and high <= 1.0 + _ROUNDING:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
-from spanforge._text import Note, is_dict, unwrapped
+from spanforge._text import MAX_NODES, Note, first, is_dict, unwrapped
 from spanforge.config import SFClientConfig
 from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload, FeedbackSummaryPayload
+from spanforge.namespaces.stages import FEEDBACK
 from spanforge.sdk import _coerce as coerce
-from spanforge.sdk._base import SFServiceClient, never_raises, new_session_id
+from spanforge.sdk._base import SFServiceClient, new_session_id
 from spanforge.sdk._context import current_session
+from spanforge.sdk._never_raises import never_raises
 
 __all__ = ["FeedbackStatusInfo", "SFFeedbackClient"]
 
@@ -59,6 +61,10 @@ class FeedbackStatusInfo:
     status: str
     total_submitted: int
     sessions_tracked: int
+
+
+_NO_STATUS: Final = FeedbackStatusInfo("degraded", 0, 0)
+_NO_SUMMARY: Final = FeedbackSummaryPayload(session_id=ALL_SESSIONS)
 
 
 def _size(payload: FeedbackSubmittedPayload) -> int:
@@ -113,6 +119,14 @@ def _no_ratings(*_args: Any, **_kwargs: Any) -> list[dict[str, Any]]:
     return []
 
 
+def _no_summary(*_args: Any, **_kwargs: Any) -> FeedbackSummaryPayload:
+    return _NO_SUMMARY
+
+
+def _no_status(*_args: Any, **_kwargs: Any) -> FeedbackStatusInfo:
+    return _NO_STATUS
+
+
 class SFFeedbackClient(SFServiceClient):
     """Collects ratings, emits them as events, and remembers the latest of them in this process.
 
@@ -126,7 +140,7 @@ class SFFeedbackClient(SFServiceClient):
         super().__init__(config, "feedback")
         self._ratings = _Ratings()
 
-    @never_raises(_no_feedback_id)
+    @never_raises(_no_feedback_id, last="")
     def submit(
         self,
         session_id: str | None = None,
@@ -136,7 +150,7 @@ class SFFeedbackClient(SFServiceClient):
         comment: str | None = None,
         user_id: str | None = None,
         source: str = "api",
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, object] | None = None,
     ) -> str:
         """Record a rating.
 
@@ -162,8 +176,7 @@ class SFFeedbackClient(SFServiceClient):
         chosen = FeedbackRating(
             coerce.choice(rating, "rating", frozenset(FeedbackRating), note, otherwise=FeedbackRating.FREE_TEXT)
         )
-        details = dict(dict[Any, Any].items(metadata)) if is_dict(metadata) else metadata
-        issues = details.pop("issues", ()) if is_dict(details) else ()
+        issues, details = _without_issues(metadata)
         payload = FeedbackSubmittedPayload(
             feedback_id=feedback_id,
             session_id=own_id or feedback_id,
@@ -179,27 +192,29 @@ class SFFeedbackClient(SFServiceClient):
         self._own_ratings().add(payload)
         record = payload.to_dict()
         record["rating"] = chosen.value
-        runtime.outside("llm.feedback.submitted", payload.session_id, record, _size(payload))
+        runtime.outside(FEEDBACK, payload.session_id, record, _size(payload))
         return feedback_id
 
-    @never_raises(_no_ratings)
+    @never_raises(_no_ratings, [])
     def get_feedback(
         self, session_id: str, *, rating_filter: str | FeedbackRating | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """Return the ratings of a session that this process remembers, in the order they were submitted."""
         kept = self._own_ratings().of(coerce.identifier(session_id) or "")
         wanted = None if rating_filter is None else unwrapped(rating_filter)
         return [payload.to_dict() for payload in kept if wanted is None or payload.rating == wanted]
 
+    @never_raises(_no_summary, _NO_SUMMARY)
     def get_summary(self, session_id: str = ALL_SESSIONS) -> FeedbackSummaryPayload:
         """Return what the remembered ratings of a session, or of all sessions, come to."""
         own_id = coerce.identifier(session_id) or ALL_SESSIONS
         ratings = self._own_ratings()
         return summarise(own_id, ratings.all() if own_id == ALL_SESSIONS else ratings.of(own_id))
 
+    @never_raises(_no_status, _NO_STATUS)
     def get_status(self) -> FeedbackStatusInfo:
         """Return how many ratings were accepted, and whether they arrive."""
-        degraded = any(ledger.degraded for ledger in self.cell.get().dispatcher.ledgers().values())
+        degraded = any(ledger.degraded for ledger in self.cell.get().ledgers().values())
         ratings = self._own_ratings()
         return FeedbackStatusInfo("degraded" if degraded else "ok", ratings.submitted, len(ratings))
 
@@ -245,13 +260,25 @@ def _user(user_id: object, note: Note) -> str:
     return text or ""
 
 
+def _without_issues(metadata: object) -> tuple[object, object]:
+    """Return what stands under `issues`, and all else of which any is kept."""
+    if not is_dict(metadata):
+        return (), metadata
+    details = dict(first(lambda: dict[Any, Any].items(metadata), MAX_NODES + 2))
+    details.pop("issues", None)
+    return dict[Any, Any].get(metadata, "issues", ()), details
+
+
 def _codes(issues: object, note: Note) -> list[str]:
     """Return the known issue codes among those given; anything else may be text, and is left out."""
     codes: list[str] = []
     given = unwrapped(issues)
-    for issue in [given] if type(given) is str else coerce.elements(given) or ():
+    found, count = ([given], 1) if type(given) is str else coerce.elements(given, _MAX_ISSUES) or ([], 0)
+    if count > _MAX_ISSUES:
+        note("issues")
+    for issue in found:
         code = unwrapped(issue)
-        if type(code) is str and code in ISSUE_CODES and len(codes) < _MAX_ISSUES:
+        if type(code) is str and code in ISSUE_CODES:
             codes.append(code)
         else:
             note("issues")

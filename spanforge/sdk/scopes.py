@@ -6,68 +6,53 @@ they were entered in, as streams and abandoned generators do.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, Unpack
 
-from spanforge import _clock
 from spanforge._text import class_name
 from spanforge.namespaces.event import Binding
 from spanforge.namespaces.retrieval import RAGSessionPayload
 from spanforge.sdk import _coerce as coerce
-from spanforge.sdk._context import Frame, bound, current_session
+from spanforge.sdk._block import Block, cell_of, is_failure, quiet
+from spanforge.sdk._cell import RuntimeCell
+from spanforge.sdk._context import Block as Entered
+from spanforge.sdk._context import bound, current_session
+from spanforge.sdk._keywords import GenerationDetails, RerankDetails, RetrievalDetails
+from spanforge.sdk._never_raises import never_raises
+from spanforge.sdk._runtime import Runtime
+from spanforge.sdk._stage_scopes import GenerationScope, RerankScope, RetrievalScope, outcome_of
 
-if TYPE_CHECKING:
-    from spanforge.sdk._runtime import Runtime
-    from spanforge.sdk.rag import SFRAGClient
-
-__all__ = ["AttachScope", "Bind", "GenerationScope", "RerankScope", "RetrievalScope", "SessionScope"]
+__all__ = [
+    "IDLE",
+    "AttachScope",
+    "Bind",
+    "GenerationScope",
+    "RerankScope",
+    "RetrievalScope",
+    "SessionScope",
+    "idle",
+    "outcome_of",
+]
 
 MAX_TAGS: Final = 50
+_MAX_ENTERED: Final = 100
+"""Times that one scope can be entered before it is left once."""
 
 
-def _is_failure(kind: type[BaseException] | None) -> bool:
-    """Tell whether leaving a block with this is an error: a consumer that stops reading a stream makes none."""
-    return kind is not None and not issubclass(kind, GeneratorExit)
+def idle(*_args: Any, **_kwargs: Any) -> Idle:
+    """What a call that makes a scope returns when all else failed."""
+    return IDLE
 
 
-class _Block(ABC):
-    """Enter and leave, synchronously or not."""
-
-    def __enter__(self) -> Self:
-        self._enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._leave(kind)
-
-    async def __aenter__(self) -> Self:
-        self._enter()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._leave(kind)
-
-    @abstractmethod
-    def _enter(self) -> None: ...
-
-    @abstractmethod
-    def _leave(self, kind: type[BaseException] | None) -> None: ...
-
-
-class Bind(_Block):
+class Bind(Block):
     """Who events are made for: bound as soon as it is made, unbound when its block is left.
 
     Without a block it holds for the rest of the context, which is to say the task.
     """
 
     def __init__(
-        self, runtime: Runtime, org_id: object, team_id: object, actor_id: object, tags: dict[str, Any]
+        self, runtime: Runtime, org_id: object, team_id: object, actor_id: object, tags: Mapping[str, object]
     ) -> None:
         note = runtime.note
         before = bound.get() or Binding()
@@ -77,7 +62,7 @@ class Bind(_Block):
                 note("tags_too_many")
                 break
             kept[coerce.name(key, "tags", note)] = coerce.name(value, "tags", note)
-        self._frame = bound.enter(
+        self._bound = bound.enter(
             Binding(
                 coerce.name(org_id, "org_id", note) or before.org_id,
                 coerce.name(team_id, "team_id", note) or before.team_id,
@@ -89,11 +74,28 @@ class Bind(_Block):
     def _enter(self) -> None:
         """Bound already."""
 
+    @quiet
     def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
-        bound.leave(self._frame)
+        self._bound.leave()
 
 
-class SessionScope(_Block):
+class Tracer(Protocol):
+    """What a session's scope needs of the client whose session it is."""
+
+    cell: RuntimeCell
+
+    def retrieval(self, session_id: str | None = None, **details: Unpack[RetrievalDetails]) -> RetrievalScope: ...
+
+    def rerank(
+        self, model: str = "", session_id: str | None = None, **details: Unpack[RerankDetails]
+    ) -> RerankScope: ...
+
+    def generation(
+        self, model: str = "", session_id: str | None = None, **details: Unpack[GenerationDetails]
+    ) -> GenerationScope: ...
+
+
+class SessionScope(Block):
     """A session for the length of a block.
 
     Args:
@@ -108,139 +110,110 @@ class SessionScope(_Block):
 
     def __init__(
         self,
-        client: SFRAGClient,
+        client: Tracer,
         begin: Callable[[], str],
         end: Callable[[str, str], RAGSessionPayload | None],
     ) -> None:
         self.session_id = ""
         self.summary: RAGSessionPayload | None = None
         self._client = client
+        self._cell = client.cell
         self._begin = begin
         self._end = end
-        self._frames: list[Frame[str | None]] = []
+        self._blocks: deque[Entered[str | None]] = deque(maxlen=_MAX_ENTERED)
 
     def __repr__(self) -> str:
-        state = "open" if self._frames else "ended" if self.session_id else "not entered"
+        state = "open" if self._blocks else "ended" if self.session_id else "not entered"
         return f"<SessionScope {self.session_id!r}: {state}>" if self.session_id else f"<SessionScope: {state}>"
 
+    @quiet
     def _enter(self) -> None:
         self.session_id = self._begin()
-        self._frames.append(current_session.enter(self.session_id))
+        if not self.session_id:
+            return
+        self._blocks.append(current_session.enter(self.session_id))
 
+    @quiet
     def _leave(self, kind: type[BaseException] | None) -> None:
         # One that was entered twice, as a scope should not be, is two sessions, and ends both.
-        if not self._frames:
+        if not self._blocks:
             return
-        frame = self._frames.pop()
-        current_session.leave(frame)
-        self.summary = self._end(frame.value or "", class_name(kind) if kind is not None and _is_failure(kind) else "")
+        block = self._blocks.pop()
+        block.leave()
+        self.summary = self._end(block.value or "", class_name(kind) if kind is not None and is_failure(kind) else "")
 
-    def retrieval(self, **details: Any) -> RetrievalScope:
+    @never_raises(idle, cell=cell_of)
+    def retrieval(self, session_id: str | None = None, **details: Unpack[RetrievalDetails]) -> RetrievalScope:
         """Time a block of this session as a retrieval."""
-        return self._client.retrieval(**{"session_id": self.session_id, **details})
+        return self._client.retrieval(self.session_id if session_id is None else session_id, **details)
 
-    def rerank(self, model: str = "", **details: Any) -> RerankScope:
+    @never_raises(idle, cell=cell_of)
+    def rerank(self, model: str = "", session_id: str | None = None, **details: Unpack[RerankDetails]) -> RerankScope:
         """Time a block of this session as a rerank."""
-        return self._client.rerank(model, **{"session_id": self.session_id, **details})
+        return self._client.rerank(model, self.session_id if session_id is None else session_id, **details)
 
-    def generation(self, model: str = "", **details: Any) -> GenerationScope:
+    @never_raises(idle, cell=cell_of)
+    def generation(
+        self, model: str = "", session_id: str | None = None, **details: Unpack[GenerationDetails]
+    ) -> GenerationScope:
         """Time a block of this session as a generation."""
-        return self._client.generation(model, **{"session_id": self.session_id, **details})
+        return self._client.generation(model, self.session_id if session_id is None else session_id, **details)
 
 
-class AttachScope(_Block):
+class AttachScope(Block):
     """An open session made current for the length of a block."""
 
     def __init__(self, session_id: str | None) -> None:
         self._session_id = session_id
-        self._frames: list[Frame[str | None]] = []
+        self._blocks: deque[Entered[str | None]] = deque(maxlen=_MAX_ENTERED)
 
+    @quiet
     def _enter(self) -> None:
-        self._frames.append(current_session.enter(self._session_id))
+        self._blocks.append(current_session.enter(self._session_id))
 
+    @quiet
     def _leave(self, kind: type[BaseException] | None) -> None:  # noqa: ARG002  an error changes nothing here
-        if self._frames:
-            current_session.leave(self._frames.pop())
+        if self._blocks:
+            self._blocks.pop().leave()
 
 
-class _StageScope(_Block):
-    """A stage that is emitted when its block is left, with the block's duration and outcome.
+class Idle(SessionScope, RetrievalScope, RerankScope, GenerationScope, AttachScope, Bind):
+    """Any scope, where the stack has no room to make one: a block of it records nothing."""
 
-    Args:
-        emit: The trace call, given the session's id and keywords.
-        session_id: Whose stage; None takes the current session's when the block is entered.
-        details: Keywords known already.
-    """
+    def __init__(self) -> None:
+        self.session_id = ""
+        self.summary = None
+        self._so_far, self._within, self._shown = None, [], []
 
-    def __init__(self, emit: Callable[..., None], session_id: str | None, details: dict[str, Any]) -> None:
-        self._trace = emit
-        self._given_id = self._session_id = session_id
-        self._details = details
-        self._started = 0
-        self._done = False
+    def __repr__(self) -> str:
+        return "<Idle>"
 
     def _enter(self) -> None:
-        self._started, self._done = _clock.monotonic_ns(), False
-        if self._given_id is None:
-            # Now, not when it is left: a stream may be closed in a context that knows no session.
-            self._session_id = current_session.get()
+        """Nothing begins."""
 
     def _leave(self, kind: type[BaseException] | None) -> None:
-        if self._done:
-            return
-        self._done = True
-        elapsed_ms = (_clock.monotonic_ns() - self._started) / 1e6
-        details = {"session_id": self._session_id, "latency_ms": elapsed_ms, **self._details}
-        if kind is not None and _is_failure(kind):
-            details["status"] = "timeout" if issubclass(kind, TimeoutError) else "error"
-            details["error_message"] = kind
-        self._trace(**details)
+        """Nothing ends."""
 
+    def retrieval(self, *_args: Any, **_kwargs: Any) -> RetrievalScope:
+        """Nor does a stage."""
+        return self
 
-class _HitScope(_StageScope):
-    """A stage that has chunks to show.
+    def rerank(self, *_args: Any, **_kwargs: Any) -> RerankScope:
+        """Nor does a stage."""
+        return self
 
-    Args:
-        read: Reads hits at once, so that no text waits for the block's end: given hits and what it returned before.
-    """
+    def generation(self, *_args: Any, **_kwargs: Any) -> GenerationScope:
+        """Nor does a stage."""
+        return self
 
-    def __init__(
-        self,
-        emit: Callable[..., None],
-        session_id: str | None,
-        details: dict[str, Any],
-        read: Callable[[object, object], object],
-    ) -> None:
-        super().__init__(emit, session_id, details)
-        self._read = read
-        self._so_far: object = None
-
-    def record(self, chunks: object = (), **details: Any) -> None:
-        """Say what came out: hits of any shape `trace_retrieval` takes, and its keywords."""
-        self._so_far = self._read(chunks, None)
-        self._details.update(details, chunks=self._so_far)
+    def record(self, *_args: Any, **_kwargs: Any) -> None:
+        """Nothing is kept."""
 
     def add(self, *hits: object) -> None:
-        """Say that further hits came out, as a stream of results does."""
-        self._so_far = self._read(hits, self._so_far)
-        self._details["chunks"] = self._so_far
-
-
-class RetrievalScope(_HitScope):
-    """A retrieval for the length of a block."""
-
-
-class RerankScope(_HitScope):
-    """A rerank for the length of a block."""
-
-
-class GenerationScope(_StageScope):
-    """A generation for the length of a block."""
-
-    def record(self, **details: Any) -> None:
-        """Add what is known of the generation: keywords as for `trace_generation`. May be called more than once."""
-        self._details.update(details)
+        """Nothing is kept."""
 
     def first_token(self) -> None:
-        """Mark the moment the first token of a stream arrived; later calls change nothing."""
-        self._details.setdefault("time_to_first_token_ms", (_clock.monotonic_ns() - self._started) / 1e6)
+        """Nothing is kept."""
+
+
+IDLE: Final = Idle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -10,9 +9,10 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from spanforge.exceptions import StrictModeError, UnknownSessionError
 
-__all__ = ["attempt", "guarded", "warn"]
+__all__ = ["attempt", "guarded", "out_of_stack"]
 
-_log = logging.getLogger("spanforge")
+out_of_stack: Final = [0]
+"""How many calls came too near to the recursion limit for anything but this to be done about them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,6 +25,7 @@ def guarded(
     recover: Callable[[BaseException, tuple[Any, ...], dict[str, Any]], T],
     meant: tuple[type[BaseException], ...] = MEANT_FOR_THE_CALLER,
     caught: type[BaseException] = Exception,
+    last: Any = None,
 ) -> Callable[P, T]:
     """Return `function` with its errors handed to `recover`.
 
@@ -34,6 +35,7 @@ def guarded(
             handler, so that nothing it raises carries the failed call's frames along.
         meant: Errors raised on purpose, which pass.
         caught: The kind of error that is handled; any other passes.
+        last: Returned where the stack has no room left for `recover` either.
     """
 
     @wraps(function)
@@ -42,11 +44,18 @@ def guarded(
             return function(*args, **kwargs)
         except meant:
             raise
+        except RecursionError as error:
+            failure = error
         except BaseException as error:  # the only one; see the module's docstring
             if not isinstance(error, caught):
                 raise
             failure = error
-        return recover(failure, args, kwargs)
+        try:
+            return recover(failure, args, kwargs)
+        except RecursionError:
+            # At the limit every call fails, those of Python's own functions too.
+            out_of_stack[0] += 1
+            return last
 
     return call
 
@@ -64,14 +73,9 @@ def _give(error: BaseException, _args: tuple[Any, ...], _kwargs: dict[str, Any])
 
 
 # A sink that raises SystemExit or CancelledError has failed, and nothing more.
-_attempt = guarded(_run, _give, meant=(), caught=BaseException)
+_attempt = guarded(_run, _give, meant=(), caught=BaseException, last=RecursionError())
 
 
 def attempt(action: Callable[[], object]) -> BaseException | None:
     """Run `action` and return what it raised, None where it did not. Only the user's KeyboardInterrupt passes."""
     return _attempt(action)
-
-
-def warn(message: str, *args: object) -> None:
-    """Log a warning; an application's handler that fails costs the line and nothing else."""
-    attempt(lambda: _log.warning(message, *args))
