@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias, TypeVar
 
 from spanforge.exceptions import ConfigError
-from spanforge.namespaces.event import Event
-from spanforge.reader._decode import events_in
+from spanforge.namespaces.event import Event, Identity
 from spanforge.reader._follow import follow
-from spanforge.reader._lines import SQLITE_MAGIC, lines_of
-from spanforge.reader._paths import AnyPath, Paths, expand
-from spanforge.reader._store import rows_of
+from spanforge.reader.contents import stored_lines
+from spanforge.reader.decoding import events_of
+from spanforge.reader.growth import Mark, last_lines, lines_since, mark, unread
+from spanforge.reader.lines import Line
+from spanforge.reader.paths import AnyPath, File, Paths, expand, family
+from spanforge.reader.records import Record, RecordDecoder
+from spanforge.reader.remote import RemoteFile, is_url
+from spanforge.sessions.stored import is_sound
 
-__all__ = ["AnyPath", "EventReader", "Paths", "follow", "read_events"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "AnyPath",
+    "EventReader",
+    "File",
+    "Line",
+    "Mark",
+    "Paths",
+    "Reader",
+    "Record",
+    "RecordDecoder",
+    "RemoteFile",
+    "expand",
+    "family",
+    "follow",
+    "is_url",
+    "last_lines",
+    "lines_since",
+    "mark",
+    "read_events",
+    "read_records",
+    "stored_lines",
+    "unread",
+]
 
-_HEAD_BYTES: Final = 16
+MAX_LINE_BYTES: Final = 16 << 20
 
 
-class EventReader(Iterator[Event]):
-    """Iterates over stored events once, and counts what it skips.
+_Item = TypeVar("_Item", Event, Record)
+_Decode: TypeAlias = Callable[[Iterable[Line], Counter[str]], Iterator[_Item]]
+
+
+class Reader(Iterator[_Item]):
+    """Iterates over what is stored once, and counts what it skips.
 
     Attributes:
         files: What is read, in order; a folder or a pattern may have led to none.
@@ -32,71 +61,82 @@ class EventReader(Iterator[Event]):
         repeated: Events left out by `unique`.
     """
 
-    def __init__(self, files: list[Path], *, max_line_bytes: int, unique: bool, unique_ids: int) -> None:
-        self.files = tuple(files)
+    def __init__(self, paths: Paths, decode: _Decode[_Item], max_line_bytes: int, unique_ids: int = 0) -> None:
+        self.files = tuple(expand(paths))
         self.read = 0
         self.damaged: Counter[str] = Counter()
         self.repeated = 0
-        events = (event for file in files for event in _events_of(file, max_line_bytes, self.damaged))
-        self._events = self._without_repeats(events, unique_ids) if unique else events
+        lines = (line for file in self.files for line in stored_lines(file, max_line_bytes, self.damaged))
+        items = decode(lines, self.damaged)
+        self._items = self._without_repeats(items, unique_ids) if unique_ids else items
 
-    def __next__(self) -> Event:
-        event = next(self._events)
+    def __next__(self) -> _Item:
+        item = next(self._items)
         self.read += 1
-        return event
+        return item
 
-    def _without_repeats(self, events: Iterator[Event], remembered: int) -> Iterator[Event]:
-        known: set[str] = set()
-        order: deque[str] = deque()
-        for event in events:
-            if event.event_id in known:
+    def _without_repeats(self, items: Iterator[_Item], remembered: int) -> Iterator[_Item]:
+        known: dict[Identity, bool] = {}
+        order: deque[Identity] = deque()
+        for item in items:
+            identity = item.identity
+            given = known.get(identity)
+            sound = given or isinstance(item, Record) or is_sound(item)
+            if given or given is sound:
                 self.repeated += 1
                 continue
-            known.add(event.event_id)
-            order.append(event.event_id)
+            if given is None:
+                order.append(identity)
+            known[identity] = sound
             if len(order) > remembered:
-                known.remove(order.popleft())
-            yield event
+                del known[order.popleft()]
+            yield item
+
+
+EventReader: TypeAlias = Reader[Event]
 
 
 def read_events(
-    paths: Paths, *, max_line_bytes: int = 16 << 20, unique: bool = False, unique_ids: int = 1_000_000
+    paths: Paths, *, max_line_bytes: int = MAX_LINE_BYTES, unique: bool = False, unique_ids: int = 1_000_000
 ) -> EventReader:
     """Read events from files, folders and patterns, in the order they were written.
 
-    A file may be jsonl, plain or compressed with gzip or zstd, or a database of the sqlite sink: its first bytes
-    tell. Older versions of the envelope are read as the present one; fields that are not known are kept in
-    `Event.extra`. Lines are read one at a time, so memory stays bounded.
+    A file may be jsonl, plain or compressed with gzip or zstd, a database of the sqlite sink or a Parquet table: its
+    first bytes tell. It may stand on this machine or behind a URL that fsspec knows, such as `s3://bucket/logs/`.
+    Older versions of the envelope are read as the present one; fields that are not known are kept in `Event.extra`.
+    Lines are read one at a time, so memory stays bounded.
 
     Args:
-        paths: One path or several: a file, a folder (its `.jsonl`, `.ndjson` and `.db` files, rotated and
-            compressed ones too) or a pattern such as `logs/events*.jsonl`.
+        paths: One path or several: a file, a folder (its `.jsonl`, `.ndjson`, `.db` and `.parquet` files, rotated and
+            compressed ones too), a pattern such as `logs/events*.jsonl`, or the URL of any of these.
         max_line_bytes: Longest line; longer ones are counted and skipped.
-        unique: Give an event that is stored more than once only once.
-        unique_ids: How many of the last ids are remembered for that (about 150 bytes each).
+        unique: Give an event that is stored more than once only once. Two are one where organisation, session and id
+            are the same; one whose payload is not what its type says stands in no other's place.
+        unique_ids: How many of the last events are remembered for that (about 300 bytes each).
 
     Returns:
         An iterator over events that counts what it skips.
 
     Raises:
         FileNotFoundError: A path leads to nothing.
-        ConfigError: A limit is below 1.
-        MissingExtraError: While iterating: a `.zst` file, and no zstd.
+        ConfigError: A limit is below 1, or a URL is of no known kind.
+        MissingExtraError: A URL, and no fsspec; while iterating: a `.zst` or Parquet file, and nothing to read it.
         OSError: While iterating: a file cannot be opened.
     """
     for name, value in (("max_line_bytes", max_line_bytes), ("unique_ids", unique_ids)):
         if value < 1:
             raise ConfigError(f"{name}: use a whole number from 1 up")
-    return EventReader(expand(paths), max_line_bytes=max_line_bytes, unique=unique, unique_ids=unique_ids)
+    return Reader(paths, events_of, max_line_bytes, unique_ids if unique else 0)
 
 
-def _events_of(path: Path, limit: int, damaged: Counter[str]) -> Iterator[Event]:
-    with path.open("rb") as stream:
-        head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-        if head == SQLITE_MAGIC:
-            with closing(rows_of(path, limit, damaged)) as rows:
-                for row in rows:
-                    yield from events_in(row.line, damaged)
-        else:
-            for line in lines_of(stream, head, limit, damaged):
-                yield from events_in(line.data, damaged, ended=line.ended)
+def read_records(paths: Paths, *, max_line_bytes: int = MAX_LINE_BYTES) -> Reader[Record]:
+    """Read what the fold of sessions needs of each sound event, repeats included, at a third of the time.
+
+    Args:
+        paths: As of `read_events`.
+        max_line_bytes: As of `read_events`.
+
+    Raises:
+        FileNotFoundError: A path leads to nothing.
+    """
+    return Reader(paths, RecordDecoder(), max_line_bytes)

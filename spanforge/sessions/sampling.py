@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from spanforge.namespaces.stages import ESCALATED
+
 __all__ = ["always_kept", "is_sampled"]
 
 _SCALE = 1 << 64
@@ -21,7 +23,7 @@ def is_sampled(session_id: str, rate: float) -> bool:
 
 def always_kept(event_type: str, payload: Mapping[str, Any], grounding_below: float) -> bool:
     """Tell whether one event is reason enough to keep its whole session, whatever the rate."""
-    if event_type == "llm.rag.escalated" or payload.get("status") in {"error", "timeout"}:
+    if event_type == ESCALATED or payload.get("status") in {"error", "timeout"}:
         return True
     score = payload.get("grounding_score")
     return score is not None and score < grounding_below

@@ -9,49 +9,65 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from spanforge import _clock
-from spanforge.namespaces.event import Binding, Draft
+from spanforge._text import first
+from spanforge.namespaces.event import Binding, Draft, Parent
 from spanforge.namespaces.retrieval import EndReason, RAGSessionPayload
-from spanforge.sessions.aggregate import Totals
+from spanforge.sessions.fold import Room, Totals
 
 __all__ = ["Session", "SessionTable"]
 
 _MAX_ENDED_IDS: Final = 100_000
 """Chunk ids that all ended sessions remember together."""
+_FORGOTTEN_AT_ONCE: Final = 8
+_SPARE: Final = 8
+"""One part in so many of the chunk ids is kept free for sessions that begin."""
+_MAX_ASKED: Final = 16
+"""Queries of one session that are known again."""
 
 
 class Session:
     """One run, from its first query to its end.
 
     Attributes:
+        name: The id by which the application knows it.
+        run: How many runs of that name there were, this one included.
+        session_id: The id that its events carry: its name, and of a later run its number too.
+        conversation: The conversation it is a turn of, where that is not its own name.
         held: Stages kept back while the session is not sampled; None where it is.
         kept: True once something in it was reason to send the whole of it, whatever the sample rate.
-        parent: `(trace_id, span_id)` of the OpenTelemetry span it began under.
+        parent: The span it began under.
         partial: True where it began in another process.
-        query_hash: Digest of the latest query.
+        asked: Digests of its latest queries, the last one last.
         final: The summary, once it has ended.
     """
 
     __slots__ = (
         "_started_mono",
         "_started_wall",
+        "asked",
         "binding",
+        "conversation",
         "final",
         "held",
         "kept",
+        "name",
         "parent",
         "partial",
-        "query_hash",
+        "run",
         "session_id",
         "totals",
         "touched",
     )
 
-    def __init__(self, session_id: str, binding: Binding, id_cap: int) -> None:
-        self.session_id = session_id
+    def __init__(self, name: str, binding: Binding, totals: Totals, before: Session | None = None) -> None:
+        self.name = name
+        self.run = before.run + 1 if before else 1
+        self.session_id = f"{name}~{self.run}" if before else name
+        self.conversation = (before.conversation or name) if before else ""
         self.binding = binding
-        self.totals = Totals(id_cap)
-        self.query_hash = ""
-        self.parent: tuple[str, str] | None = None
+        self.totals = totals
+        self.asked: tuple[str, ...] = ()
+        self.parent: Parent | None = None
         self.partial = False
         self.held: list[Draft] | None = None
         self.kept = False
@@ -59,12 +75,23 @@ class Session:
         self._started_wall = _clock.wall_ns()
         self._started_mono = self.touched = _clock.monotonic_ns()
 
+    @property
+    def query_hash(self) -> str:
+        """Digest of the latest query; empty where there is none."""
+        return self.asked[-1] if self.asked else ""
+
+    def ask(self, query_hash: str) -> None:
+        """Remember a query."""
+        if query_hash not in self.asked[-1:]:
+            self.asked = (*self.asked, query_hash)[-_MAX_ASKED:]
+
     def snapshot(self) -> dict[str, Any]:
         """Return the summary's fields as of now, with start and duration."""
         values = self.totals.summary(self.session_id)
         values["duration_ms"] = self._elapsed_ns() // 1000 / 1000
         values["started_at"] = _clock.timestamp(self._started_wall)
         values["partial_view"] = self.partial
+        values["conversation_id"] = self.conversation or None
         return values
 
     def finish(self, reason: EndReason) -> dict[str, Any]:
@@ -81,32 +108,52 @@ class Session:
 
 
 class SessionTable:
-    """Sessions by id.
+    """Sessions by the name that the application knows them by.
 
     Args:
         max_open: Open sessions at once.
         retained: Ended sessions remembered.
         idle_s: Seconds without a call after which a session is due to be ended.
         id_cap: Distinct chunk ids each remembers.
+        open_ids: Distinct chunk ids that all open sessions remember together.
     """
 
-    __slots__ = ("_ended", "_ended_ids", "_id_cap", "_idle_ns", "_max_open", "_open", "_retained")
+    __slots__ = (
+        "_ended",
+        "_ended_ids",
+        "_holding",
+        "_id_cap",
+        "_idle_ns",
+        "_max_open",
+        "_open",
+        "_open_ids",
+        "_retained",
+        "_room",
+    )
 
-    def __init__(self, *, max_open: int, retained: int, idle_s: float, id_cap: int) -> None:
+    def __init__(self, *, max_open: int, retained: int, idle_s: float, id_cap: int, open_ids: int) -> None:
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._ended: OrderedDict[str, Session] = OrderedDict()
-        self._ended_ids = 0
-        self.limit(max_open=max_open, retained=retained, idle_s=idle_s, id_cap=id_cap)
+        self._holding: OrderedDict[str, Session] = OrderedDict()
+        self._ended_ids = self._open_ids = 0
+        self._room = Room(0)
+        self.limit(max_open=max_open, retained=retained, idle_s=idle_s, id_cap=id_cap, open_ids=open_ids)
 
-    def limit(self, *, max_open: int, retained: int, idle_s: float, id_cap: int) -> None:
+    def limit(self, *, max_open: int, retained: int, idle_s: float, id_cap: int, open_ids: int) -> None:
         """Change the limits; they hold from the next call on."""
         self._max_open = max_open
         self._retained = retained
         self._idle_ns = int(idle_s * 1e9)
         self._id_cap = id_cap
+        self._room.left += open_ids - self._open_ids
+        self._open_ids = open_ids
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def names(self) -> set[str]:
+        """Return the names of the open sessions."""
+        return set(self._open)
 
     def find(self, session_id: str) -> Session | None:
         """Return an open session and mark it used."""
@@ -124,17 +171,31 @@ class SessionTable:
         """Return an open session without marking it used."""
         return self._open.get(session_id)
 
-    def open(self, session_id: str, binding: Binding) -> Session:
-        """Open a session; one that had ended goes on from where it was, so that its summary covers all of it."""
-        session = self._ended.pop(session_id, None)
-        if session is None:
-            session = Session(session_id, binding, self._id_cap)
+    def open(self, name: str, binding: Binding, *, joining: bool = False) -> Session:
+        """Open a session: of a name that has ended, a new run, or the one there was where that began elsewhere.
+
+        Args:
+            name: The application's id for it.
+            binding: Who it is for.
+            joining: It is another process's, which goes on here.
+        """
+        ended = self._ended.pop(name, None)
+        if ended is not None:
+            self._ended_ids -= ended.totals.ids
+        if ended is not None and (joining or ended.partial):
+            session = ended
+            self._room.left -= session.totals.ids
         else:
-            self._ended_ids -= session.totals.ids
-        session.final = None
+            session = Session(name, binding, Totals(self._id_cap, self._room), ended)
+        session.final = session.held = None
         session.touched = _clock.monotonic_ns()
-        self._open[session_id] = session
+        self._open[name] = session
         return session
+
+    def id_of(self, name: str) -> str:
+        """Return the id that events of the latest run of a name carry; the name itself where there is none."""
+        session = self._open.get(name) or self._ended.get(name)
+        return name if session is None else session.session_id
 
     def end(self, session_id: str) -> Session | None:
         """Close an open session and retain it; None where there is none of that id."""
@@ -143,15 +204,37 @@ class SessionTable:
             return None
         self._ended[session_id] = session
         self._ended_ids += session.totals.ids
-        while len(self._ended) > self._retained or (self._ended_ids > _MAX_ENDED_IDS and len(self._ended) > 1):
+        self._room.left += session.totals.ids
+        self._forget()
+        return session
+
+    def _forget(self) -> None:
+        """Forget the sessions that ended first, beyond what is retained; a few at once, for the sake of the lock."""
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if len(self._ended) <= self._retained and (self._ended_ids <= _MAX_ENDED_IDS or len(self._ended) <= 1):
+                return
             _, oldest = self._ended.popitem(last=False)
             self._ended_ids -= oldest.totals.ids
-        return session
+
+    def abandon(self) -> int:
+        """Take all open sessions for ended, at once, since there is no time to end each; return how many."""
+        abandoned = len(self._open)
+        if abandoned:
+            # Those that have a summary are put behind them, to be forgotten last.
+            self._open.update(self._ended)
+            self._ended, self._open = self._open, OrderedDict()
+            self._room.left = self._open_ids
+            self._holding.clear()
+        return abandoned
 
     def ended(self, session_id: str) -> RAGSessionPayload | None:
         """Return the retained summary of an ended session."""
         session = self._ended.get(session_id)
-        return None if session is None else session.final
+        if session is None:
+            return None
+        if session.final is None:
+            session.finish("process_exit")
+        return session.final
 
     def was_kept(self, session_id: str) -> bool:
         """Tell whether an ended session was sent whole, whatever the sample rate."""
@@ -165,12 +248,34 @@ class SessionTable:
         if oldest is None:
             return None
         if _clock.monotonic_ns() - oldest.touched > self._idle_ns:
-            return oldest.session_id, "idle_timeout"
-        return (oldest.session_id, "evicted") if len(self._open) > self._max_open else None
+            return oldest.name, "idle_timeout"
+        crowded = len(self._open) > self._max_open or self._room.left < self._open_ids // _SPARE
+        return (oldest.name, "evicted") if crowded and len(self._open) > 1 else None
+
+    # -- what sampling holds back ---------------------------------------------------------------------------------
+
+    def hold(self, session: Session, draft: Draft) -> None:
+        """Keep a stage back until it is known whether its session is worth sending."""
+        if not session.held:
+            session.held = []
+            self._holding[session.session_id] = session
+        session.held.append(draft)
+
+    def let_go(self, session: Session) -> list[Draft]:
+        """Return the stages of a session that were held back; it holds none of them any more."""
+        self._holding.pop(session.session_id, None)
+        held, session.held = session.held or [], None
+        return held
+
+    def idlest_but(self, session: Session) -> Session | None:
+        """Return the session whose stages have been held back the longest since its last, other than this one."""
+        if self._holding.pop(session.session_id, None) is not None:
+            self._holding[session.session_id] = session
+        return next((idlest for idlest in first(self._holding.values, 1) if idlest is not session), None)
 
     def held(self) -> list[list[Draft]]:
-        """Return the lists of stages held back, of every open session that has one."""
-        return [session.held for session in self._open.values() if session.held is not None]
+        """Return the lists of stages held back."""
+        return [session.held for session in self._holding.values() if session.held]
 
     def any_open(self) -> str | None:
         """Return the id of the least recently used open session."""

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from spanforge.sinks._lock import alone
+from spanforge.sinks._lock import among_writers
 
 __all__ = ["AppendFile"]
 
@@ -25,11 +25,14 @@ class AppendFile:
     Args:
         path: Absolute path. Missing folders are made; a new file is the owner's alone (mode 0600).
 
+    Attributes:
+        is_lost: The file had been deleted under us at the last append, so that what was written is nowhere.
+
     Raises:
         OSError: It cannot be opened.
     """
 
-    __slots__ = ("_fd", "_key", "_path", "_regular", "_torn")
+    __slots__ = ("_fd", "_key", "_path", "_regular", "_torn", "is_lost")
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +42,7 @@ class AppendFile:
         self._key = _key(info)
         # A pipe or a terminal (`/dev/stderr`) has no offsets to look at: there we know only our own torn lines.
         self._regular = stat.S_ISREG(info.st_mode)
-        self._torn = False
+        self._torn = self.is_lost = False
 
     def is_stale(self) -> bool:
         """Tell whether the path no longer leads to this file, or the descriptor is no longer ours.
@@ -73,8 +76,13 @@ class AppendFile:
         Raises:
             OSError: Nothing was written, or what was written cannot be vouched for.
         """
-        with alone(self._path):
+        if not self._regular:
             return self._append(lines)
+        with among_writers(self._fd, self._path):
+            whole = self._append(lines)
+            # Asked while nobody can put another file here: what is replaced later, has these lines.
+            self.is_lost = os.fstat(self._fd).st_nlink == 0 and self.is_stale()
+            return whole
 
     def _append(self, lines: Sequence[bytes]) -> int:
         lead = b"" if self._ends_in_a_line() else b"\n"
@@ -86,10 +94,6 @@ class AppendFile:
             # Another process left a torn line between our look and our write: the first line hangs on to it.
             return whole if whole and self._append(lines[:1]) else 0
         return whole
-
-    def is_deleted(self) -> bool:
-        """Tell whether the file was deleted under us, so that what was just written is lost."""
-        return os.fstat(self._fd).st_nlink == 0 and self.is_stale()
 
     def sync(self) -> None:
         """Have the system put the file on the disk."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError, MissingExtraError, SinkWriteError
 from spanforge.sinks._endpoint import Endpoint
-from spanforge.sinks._otlp_transport import RequestTooLargeError, Signal, UnsupportedSignalError
+from spanforge.sinks._otlp_transport import Answer, RequestTooLargeError, Signal, UnsupportedSignalError
 
 try:
     import grpc
@@ -71,11 +71,11 @@ class GrpcTransport:
         self._roots = _authorities(certificate) if endpoint.secure else None
         self._channel: Any = None
 
-    def send(self, signal: Signal, body: bytes) -> bytes:
+    def send(self, signal: Signal, body: bytes) -> Answer:
         """Send one request (see `Transport.send`)."""
         call: Callable[..., bytes] = self._open().unary_unary(_METHODS[signal])
         try:
-            return call(body, timeout=self._timeout_s, metadata=self._metadata, compression=self._compression)
+            return Answer(call(body, timeout=self._timeout_s, metadata=self._metadata, compression=self._compression))
         except grpc.RpcError as error:
             code, wait = _code(error), _wait(error)
         # Raised here, outside the handler: a gRPC error holds what the receiver said.

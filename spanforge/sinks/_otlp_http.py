@@ -18,15 +18,16 @@ from spanforge import _clock
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.sinks._endpoint import Endpoint
-from spanforge.sinks._otlp_transport import RequestTooLargeError, Signal, UnsupportedSignalError
+from spanforge.sinks._otlp_transport import Answer, RequestTooLargeError, Signal, UnsupportedSignalError
+from spanforge.sinks._prompt import PromptConnection, PromptTlsConnection
 
-__all__ = ["HttpTransport", "retry_after"]
+__all__ = ["RETRYABLE", "HttpTransport", "retry_after"]
 
 _MAX_ANSWER: Final = 1 << 20
 _MAX_RETRY_AFTER_S: Final = 3_600.0
 _OK: Final = range(200, 300)
 _TOO_LARGE: Final = 413
-_RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _UNSUPPORTED: Final = frozenset({404, 405, 501})
 _STALE: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 """How a kept connection fails that the receiver closed while it was idle."""
@@ -62,7 +63,7 @@ class HttpTransport:
         endpoint: Base URL; the path of each signal is added.
         traces: URL for traces, where it was given as a whole.
         headers: Sent with each request.
-        timeout_s: Longest wait for the connection, and for each part of an answer.
+        timeout_s: Longest wait for the connection, and again for a whole answer.
         certificate: File of certificate authorities; the system's where empty.
         compress: Send bodies with gzip.
     """
@@ -93,7 +94,7 @@ class HttpTransport:
         self._context = _tls(certificate) if any(url.secure for url, _ in self._urls.values()) else None
         self._connections: dict[Endpoint, http.client.HTTPConnection] = {}
 
-    def send(self, signal: Signal, body: bytes) -> bytes:
+    def send(self, signal: Signal, body: bytes) -> Answer:
         """Send one request (see `Transport.send`)."""
         endpoint, path = self._urls[signal]
         payload = gzip.compress(body, 1) if self._compress else body
@@ -123,25 +124,27 @@ class HttpTransport:
             self.close()
         return response, answer
 
-    def _judge(self, response: http.client.HTTPResponse, answer: bytes) -> bytes:
+    def _judge(self, response: http.client.HTTPResponse, answer: bytes) -> Answer:
         status = response.status
         if status in _OK:
-            return answer
+            if len(answer) >= _MAX_ANSWER:
+                raise SinkWriteError("answer_unreadable")
+            return Answer(answer, (response.getheader("content-type") or "").partition(";")[0].strip().lower())
         if status == _TOO_LARGE:
             raise RequestTooLargeError
         if status in _UNSUPPORTED:
             raise UnsupportedSignalError(f"http_{status}", retryable=False)
         wait = retry_after(response.getheader("retry-after"))
-        raise SinkWriteError(f"http_{status}", retryable=status in _RETRYABLE, retry_after_s=wait)
+        raise SinkWriteError(f"http_{status}", retryable=status in RETRYABLE, retry_after_s=wait)
 
     def _connection(self, endpoint: Endpoint) -> http.client.HTTPConnection:
         connection = self._connections.get(endpoint)
         if connection is None:
             host, port, timeout = endpoint.host, endpoint.port, self._timeout_s
             connection = (
-                http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context)
+                PromptTlsConnection(host, port, timeout=timeout, context=self._context)
                 if endpoint.secure
-                else http.client.HTTPConnection(host, port, timeout=timeout)
+                else PromptConnection(host, port, timeout=timeout)
             )
             self._connections[endpoint] = connection
         return connection

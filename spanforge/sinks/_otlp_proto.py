@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from spanforge._version import __version__
-from spanforge.conventions._table import AttributeValue
-from spanforge.conventions.genai import EvaluationResult
-from spanforge.conventions.genai_metrics import Metric
-from spanforge.conventions.spans import Span
-from spanforge.exceptions import MissingExtraError
+from spanforge.exceptions import MissingExtraError, SinkWriteError
+from spanforge.metrics.instruments import Attributes as Key
+from spanforge.metrics.instruments import Instrument
+from spanforge.metrics.meter import Point, Snapshot
+from spanforge.sinks._otlp_transport import Answer, Signal
+from spanforge.standards._table import AttributeValue
+from spanforge.standards.genai import SCHEMA_URL, EvaluationResult
+from spanforge.standards.tree.spans import Span
 
 try:
+    from google.protobuf import json_format
     from google.protobuf.message import DecodeError
-    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+        ExportLogsServiceRequest,
+        ExportLogsServiceResponse,
+    )
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+        ExportMetricsServiceResponse,
+    )
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
         ExportTraceServiceRequest,
         ExportTraceServiceResponse,
@@ -33,7 +43,7 @@ try:
 except ImportError:
     raise MissingExtraError("The OTLP sink", "otel") from None
 
-__all__ = ["logs_request", "metrics_request", "rejected_spans", "trace_request"]
+__all__ = ["logs_request", "metrics_request", "rejected", "trace_request"]
 
 _KINDS: Final = {
     "INTERNAL": trace_pb2.Span.SPAN_KIND_INTERNAL,
@@ -41,9 +51,20 @@ _KINDS: Final = {
 }
 _STATUSES: Final = {
     "unset": trace_pb2.Status.STATUS_CODE_UNSET,
-    "ok": trace_pb2.Status.STATUS_CODE_OK,
     "error": trace_pb2.Status.STATUS_CODE_ERROR,
 }
+_ANSWERS: Final[Mapping[Signal, Any]] = {
+    "traces": ExportTraceServiceResponse,
+    "logs": ExportLogsServiceResponse,
+    "metrics": ExportMetricsServiceResponse,
+}
+_REFUSED: Final[Mapping[Signal, str]] = {
+    "traces": "rejected_spans",
+    "logs": "rejected_log_records",
+    "metrics": "rejected_data_points",
+}
+_PROTOBUF: Final = frozenset({"application/x-protobuf", "application/protobuf", "application/octet-stream", ""})
+_MAX_INT: Final = (1 << 63) - 1
 _SCOPE: Final = InstrumentationScope(name="spanforge", version=__version__)
 
 
@@ -63,16 +84,7 @@ def _attributes(attributes: Mapping[str, AttributeValue]) -> list[KeyValue]:
     return [KeyValue(key=key, value=_value(value)) for key, value in attributes.items()]
 
 
-def _resource(source: str) -> Resource:
-    name, _, version = source.partition("@")
-    said: dict[str, AttributeValue] = {
-        "service.name": name or "unknown_service",
-        "telemetry.sdk.name": "spanforge",
-        "telemetry.sdk.language": "python",
-        "telemetry.sdk.version": __version__,
-    }
-    if version:
-        said["service.version"] = version
+def _resource(said: Mapping[str, str]) -> Resource:
     return Resource(attributes=_attributes(said))
 
 
@@ -97,28 +109,46 @@ def _span(span: Span) -> trace_pb2.Span:
     )
 
 
-def trace_request(by_source: Mapping[str, Iterable[Span]]) -> ExportTraceServiceRequest:
-    """Return the request that sends these spans, by what emitted them."""
+def trace_request(sent: Iterable[tuple[Mapping[str, str], Iterable[Span]]]) -> ExportTraceServiceRequest:
+    """Return the request that sends these spans, by the resource of what emitted them."""
     return ExportTraceServiceRequest(
         resource_spans=[
             trace_pb2.ResourceSpans(
-                resource=_resource(source),
-                scope_spans=[trace_pb2.ScopeSpans(scope=_SCOPE, spans=[_span(span) for span in spans])],
+                resource=_resource(resource),
+                scope_spans=[
+                    trace_pb2.ScopeSpans(scope=_SCOPE, spans=[_span(span) for span in spans], schema_url=SCHEMA_URL)
+                ],
+                schema_url=SCHEMA_URL,
             )
-            for source, spans in by_source.items()
+            for resource, spans in sent
         ]
     )
 
 
-def rejected_spans(answer: bytes) -> int:
-    """Return how many spans a receiver says it refused; an answer that cannot be read refuses none."""
+def rejected(signal: Signal, answer: Answer) -> int:
+    """Return how many spans, records or points a receiver says it refused.
+
+    Raises:
+        SinkWriteError: The answer is none that a receiver of OTLP gives; whoever gave it has nothing.
+    """
+    message: Any = _ANSWERS[signal]()
+    readable = answer.media_type in _PROTOBUF or not answer.body
     try:
-        return max(0, ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans)
-    except DecodeError:
-        return 0
+        if readable:
+            message.ParseFromString(answer.body)
+        elif answer.media_type == "application/json":
+            # Strictly: an error in JSON is an object too.
+            json_format.Parse(answer.body, message)
+            readable = answer.body.lstrip().startswith(b"{")
+    except (DecodeError, json_format.ParseError, UnicodeDecodeError):
+        readable = False
+    if not readable:
+        # Raised here, outside the handler: what it caught holds parts of the answer.
+        raise SinkWriteError("answer_unreadable")
+    return max(0, getattr(message.partial_success, _REFUSED[signal]))
 
 
-def logs_request(source: str, results: Iterable[EvaluationResult]) -> ExportLogsServiceRequest:
+def logs_request(resource: Mapping[str, str], results: Iterable[EvaluationResult]) -> ExportLogsServiceRequest:
     """Return the request that sends evaluation results as log records."""
     records = [
         LogRecord(
@@ -132,43 +162,44 @@ def logs_request(source: str, results: Iterable[EvaluationResult]) -> ExportLogs
         )
         for result in results
     ]
-    scoped = [ScopeLogs(scope=_SCOPE, log_records=records)]
-    return ExportLogsServiceRequest(resource_logs=[ResourceLogs(resource=_resource(source), scope_logs=scoped)])
+    scoped = [ScopeLogs(scope=_SCOPE, log_records=records, schema_url=SCHEMA_URL)]
+    return ExportLogsServiceRequest(
+        resource_logs=[ResourceLogs(resource=_resource(resource), scope_logs=scoped, schema_url=SCHEMA_URL)]
+    )
 
 
-def _metric(metric: Metric, start_ns: int, end_ns: int) -> pb.Metric:
-    delta = pb.AGGREGATION_TEMPORALITY_DELTA
-    if metric.bounds:
-        points = [
-            pb.HistogramDataPoint(
-                attributes=_attributes(dict(point.attributes)),
-                start_time_unix_nano=start_ns,
-                time_unix_nano=end_ns,
-                count=point.count,
-                sum=point.total,
-                bucket_counts=point.buckets,
-                explicit_bounds=metric.bounds,
-            )
-            for point in metric.points
-        ]
-        histogram = pb.Histogram(data_points=points, aggregation_temporality=delta)
-        return pb.Metric(name=metric.name, unit=metric.unit, description=metric.description, histogram=histogram)
-    numbers = [
-        pb.NumberDataPoint(
-            attributes=_attributes(dict(point.attributes)),
-            start_time_unix_nano=start_ns,
-            time_unix_nano=end_ns,
-            as_int=int(point.total),
+def _metric(instrument: Instrument, found: Mapping[Key, Point], taken: Snapshot, temporality: Any) -> pb.Metric:
+    metric = pb.Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
+    data: Any = metric.histogram if instrument.bounds else metric.sum
+    data.aggregation_temporality = temporality
+    if not instrument.bounds:
+        data.is_monotonic = True
+    for attributes, point in found.items():
+        data.data_points.add(
+            attributes=_attributes(dict(attributes)),
+            start_time_unix_nano=taken.start_ns,
+            time_unix_nano=taken.end_ns,
+            **_values(instrument, point),
         )
-        for point in metric.points
-    ]
-    total = pb.Sum(data_points=numbers, aggregation_temporality=delta, is_monotonic=True)
-    return pb.Metric(name=metric.name, unit=metric.unit, description=metric.description, sum=total)
+    return metric
 
 
-def metrics_request(source: str, metrics: Sequence[Metric], start_ns: int, end_ns: int) -> ExportMetricsServiceRequest:
-    """Return the request that sends what was measured between two moments."""
-    scoped = [pb.ScopeMetrics(scope=_SCOPE, metrics=[_metric(metric, start_ns, end_ns) for metric in metrics])]
+def _values(instrument: Instrument, point: Point) -> dict[str, Any]:
+    if not instrument.bounds:
+        return {"as_int": min(int(point.total), _MAX_INT)}
+    return {
+        "count": point.count,
+        "sum": point.total,
+        "bucket_counts": point.buckets,
+        "explicit_bounds": instrument.bounds,
+    }
+
+
+def metrics_request(resource: Mapping[str, str], taken: Snapshot, *, delta: bool) -> ExportMetricsServiceRequest:
+    """Return the request that sends these points."""
+    temporality = pb.AGGREGATION_TEMPORALITY_DELTA if delta else pb.AGGREGATION_TEMPORALITY_CUMULATIVE
+    metrics = [_metric(instrument, found, taken, temporality) for instrument, found in taken.points.items()]
+    scoped = [pb.ScopeMetrics(scope=_SCOPE, metrics=metrics, schema_url=SCHEMA_URL)]
     return ExportMetricsServiceRequest(
-        resource_metrics=[pb.ResourceMetrics(resource=_resource(source), scope_metrics=scoped)]
+        resource_metrics=[pb.ResourceMetrics(resource=_resource(resource), scope_metrics=scoped, schema_url=SCHEMA_URL)]
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from spanforge.exceptions import SinkWriteError
 
-__all__ = ["RequestTooLargeError", "Signal", "Transport", "UnsupportedSignalError"]
+__all__ = ["Answer", "RequestTooLargeError", "Signal", "Transport", "UnsupportedSignalError"]
 
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 
@@ -19,10 +19,22 @@ class UnsupportedSignalError(SinkWriteError):
     """The receiver does not take this signal."""
 
 
+class Answer(NamedTuple):
+    """What a receiver says to a request it took.
+
+    Attributes:
+        body: Its answer.
+        media_type: What the answer is, in lower case; empty where it does not say.
+    """
+
+    body: bytes
+    media_type: str = ""
+
+
 class Transport(Protocol):
     """Sends encoded requests."""
 
-    def send(self, signal: Signal, body: bytes) -> bytes:
+    def send(self, signal: Signal, body: bytes) -> Answer:
         """Send one request and return the receiver's answer.
 
         Raises:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from spanforge import _clock
@@ -24,8 +24,9 @@ __all__ = ["Rotation"]
 _STAMP = r"\d{8}T\d{6}\.\d{6}Z"
 _TIME = re.compile(rb'"timestamp":"([^"]{1,40})"')
 _HEAD_BYTES = 1024
-_TRIES = 20
-_PAUSE_S = 0.001
+_RENAMING_S = 0.02
+_TURN_S = 1.0
+"""Longer than a turn takes on a busy machine; one that takes longer belongs to a process that is stopped."""
 _SECOND = 1_000_000_000
 
 
@@ -48,10 +49,26 @@ class Rotation:
         self._max_age_ns = math.inf if max_age_s is None else max_age_s * _SECOND
         self._keep = keep
         self._durable = durable
+        self._is_our_turn = False
         # Whatever is appended to the name (by whoever compresses or ships it) leaves it a rotated file of ours.
         self._rotated = re.compile(
             f"{re.escape(self._path.stem)}-({_STAMP}){re.escape(self._path.suffix)}(?:\\.[a-z0-9]+)?"
         )
+
+    @contextmanager
+    def turn(self) -> Generator[None]:
+        """Let no other process write for a block, where there is a size to keep to: what was seen stays true.
+
+        A process that is stopped within its turn is not waited for without end; the limit may be passed then.
+        """
+        with ExitStack() as stack:
+            if math.isfinite(self._max_bytes):
+                with suppress(OSError):
+                    self._is_our_turn = stack.enter_context(held(self._path, _TURN_S))
+            try:
+                yield
+            finally:
+                self._is_our_turn = False
 
     def room(self, size: int) -> float:
         """Return how many bytes still fit into a file of this size."""
@@ -75,14 +92,12 @@ class Rotation:
         again.
         """
         with suppress(OSError):
-            for _ in range(_TRIES):
-                with held(self._path) as ours:
-                    if ours:
-                        self._rename(file)
-                        return
-                if file.is_stale():
-                    return
-                time.sleep(_PAUSE_S)
+            if self._is_our_turn:
+                self._rename(file)
+                return
+            with held(self._path, _RENAMING_S) as ours:
+                if ours:
+                    self._rename(file)
 
     def _rename(self, file: AppendFile) -> None:
         if file.is_stale():

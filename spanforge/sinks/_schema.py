@@ -8,6 +8,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from spanforge._text import storable
+from spanforge.exceptions import DecodeError
+from spanforge.namespaces.event import Event
+
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "NewerSchemaError", "NotAStoreError", "migrate"]
 
 APPLICATION_ID: Final = 0x53504647
@@ -52,7 +56,8 @@ measured AS (
     CASE WHEN type = 'llm.rag.generated' THEN json_extract(payload, '$.grounding_score') * 1e9 END AS nano,
     CASE
       WHEN type IN ('llm.rag.retrieved', 'llm.rag.reranked', 'llm.rag.generated') THEN
-        CASE COALESCE(json_extract(payload, '$.status'), 'ok') WHEN 'ok' THEN 0 WHEN 'partial' THEN 1 ELSE 2 END
+        CASE COALESCE(json_extract(payload, '$.status'), 'ok') WHEN 'ok' THEN 0 WHEN 'partial' THEN 1
+        WHEN 'cancelled' THEN 1 ELSE 2 END
       WHEN type = 'llm.rag.session' AND COALESCE(json_extract(payload, '$.error_type'), '') <> '' THEN 2
       ELSE 0
     END AS severity
@@ -143,6 +148,114 @@ SELECT
 FROM folded LEFT JOIN summed USING (session_id)
 """  # noqa: S608  put together from the texts above alone
 
+_VIEW: Final = """
+CREATE VIEW sessions AS SELECT
+  org_id, session_id, first_event_at, last_event_at, events, ended, from_stages, status, retriever_name, total_queries,
+  total_chunks_retrieved, total_chunks_used, chunk_ids_truncated, total_input_tokens, total_output_tokens,
+  avg_grounding_score, min_grounding_score, grounding_count, total_latency_ms, query_latency_ms, retrieval_latency_ms,
+  rerank_latency_ms, generation_latency_ms, evaluation_latency_ms, duration_ms, retrieval_count, rerank_count,
+  generation_count, evaluation_count, error_count, error_type, started_at, ended_at, end_reason, partial_view,
+  conversation_id,
+  escalations, ratings, rating
+FROM session
+"""
+
+# A session is forgotten with its last event.
+_FORGET: Final = """
+CREATE TRIGGER forget_session AFTER DELETE ON events
+WHEN NOT EXISTS (SELECT 1 FROM events WHERE session_id = OLD.session_id AND org_id = OLD.org_id)
+BEGIN
+  DELETE FROM session_state WHERE session IN
+    (SELECT id FROM session WHERE session_id = OLD.session_id AND org_id = OLD.org_id);
+  DELETE FROM session WHERE session_id = OLD.session_id AND org_id = OLD.org_id;
+END
+"""
+
+# The table `session` is what spanforge.sessions adds up of the events, kept by whoever writes them. An organisation is
+# a part of every key: two of them may use the same session id and must not meet. The state of the fold lives apart,
+# so that a scan over sessions reads little; `mention` is what sessions are found and counted by. What was stored before
+# there was the table is folded as writers go on.
+_FOLDED: Final = (
+    """
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, session_id TEXT NOT NULL,
+  started_us INTEGER, first_event_at TEXT, last_event_at TEXT, events INTEGER, ended INTEGER, from_stages INTEGER,
+  status TEXT, retriever_name TEXT, error_count INTEGER, error_type TEXT, total_queries INTEGER,
+  total_chunks_retrieved INTEGER, total_chunks_used INTEGER, chunk_ids_truncated INTEGER,
+  total_input_tokens INTEGER, total_output_tokens INTEGER,
+  avg_grounding_score REAL, min_grounding_score REAL, grounding_count INTEGER,
+  retrieval_count INTEGER, rerank_count INTEGER, generation_count INTEGER, evaluation_count INTEGER,
+  total_latency_ms REAL, query_latency_ms REAL, retrieval_latency_ms REAL, rerank_latency_ms REAL,
+  generation_latency_ms REAL, evaluation_latency_ms REAL,
+  duration_ms REAL, started_at TEXT, ended_at TEXT, end_reason TEXT, partial_view INTEGER,
+  conversation_id TEXT,
+  escalations INTEGER, ratings INTEGER, rating REAL,
+  UNIQUE (session_id, org_id)
+)
+""",
+    "CREATE INDEX session_by_start ON session (started_us, session_id, org_id)",
+    "CREATE INDEX session_by_retriever ON session (retriever_name, org_id)",
+    "CREATE INDEX session_by_org ON session (org_id, started_us, session_id)",
+    "CREATE INDEX session_by_conversation ON session (conversation_id) WHERE conversation_id IS NOT NULL",
+    "CREATE TABLE session_state (session INTEGER PRIMARY KEY, state TEXT NOT NULL)",
+    """
+CREATE TABLE mention (
+  kind TEXT NOT NULL, text TEXT NOT NULL, session INTEGER NOT NULL, times INTEGER NOT NULL,
+  PRIMARY KEY (kind, text, session)
+) WITHOUT ROWID
+""",
+    """
+CREATE TABLE tally (
+  org_id TEXT NOT NULL, event_type TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (org_id, event_type)
+) WITHOUT ROWID
+""",
+    "CREATE TABLE folded (seq INTEGER NOT NULL, unsessioned INTEGER NOT NULL)",
+    "INSERT INTO folded VALUES (0, 0)",
+    "CREATE TABLE damage (reason TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID",
+    _FORGET,
+    _VIEW,
+)
+
+# An event is one by organisation, session and id, where it was by its id alone: SQLite lets go of that only with the
+# table. What is copied leaves nothing in free pages; a view that somebody made of the table stays as it is; places in
+# the order of arrival are never given twice. What was stored before there were organisations gets its own.
+_IDENTITY: Final = (
+    "PRAGMA secure_delete = ON",
+    "PRAGMA legacy_alter_table = ON",
+    """
+CREATE TABLE moved (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, session_id TEXT NOT NULL, event_id TEXT NOT NULL,
+  event_type TEXT NOT NULL, timestamp TEXT NOT NULL, line TEXT NOT NULL
+)
+""",
+    """
+INSERT INTO moved
+SELECT events.seq, CASE WHEN events.seq > folded.seq THEN org_of(CAST(line AS BLOB)) ELSE org_id END,
+  session_id, event_id, event_type, timestamp, line
+FROM events, folded ORDER BY events.seq
+""",
+    "DELETE FROM sqlite_sequence WHERE name = 'moved'",
+    "INSERT INTO sqlite_sequence SELECT 'moved', seq FROM sqlite_sequence WHERE name = 'events'",
+    "DROP TABLE events",
+    "ALTER TABLE moved RENAME TO events",
+    "PRAGMA legacy_alter_table = OFF",
+    "CREATE UNIQUE INDEX events_by_session ON events (session_id, event_id, org_id)",
+    "CREATE INDEX events_by_time ON events (timestamp)",
+    "CREATE INDEX events_by_type ON events (event_type, timestamp)",
+    _FORGET,
+)
+
+# Sessions have a cost, and are found by pipeline, namespace and actor. What is stored is folded anew, as writers go on.
+# One of an earlier version that has the store open would fold without: another name of a column makes it fail, counted.
+_COSTS_AND_NAMES: Final = (
+    "ALTER TABLE session ADD COLUMN total_cost_usd REAL",
+    "DROP VIEW sessions",
+    _VIEW.replace("conversation_id,", "conversation_id, total_cost_usd,"),
+    *(f"DELETE FROM {table}" for table in ("session", "session_state", "mention", "tally", "damage")),  # noqa: S608
+    "ALTER TABLE folded RENAME COLUMN unsessioned TO without_session",
+    "UPDATE folded SET seq = 0, without_session = 0",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         f"PRAGMA application_id = {APPLICATION_ID}",
@@ -152,6 +265,13 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE INDEX events_by_type ON events (event_type, timestamp)",
         _SESSIONS,
     ),
+    (
+        "DROP VIEW sessions",
+        "ALTER TABLE events ADD COLUMN org_id TEXT NOT NULL DEFAULT ''",
+        *_FOLDED,
+    ),
+    _IDENTITY,
+    _COSTS_AND_NAMES,
 )
 
 
@@ -179,6 +299,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)  # another process may have been first
+        connection.create_function("org_of", 1, _org_of)
         if version > len(MIGRATIONS):
             raise NewerSchemaError
         if not version and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -191,6 +312,14 @@ def migrate(connection: sqlite3.Connection) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _org_of(line: bytes) -> str:
+    """Return whose event a line is; nobody's where it is damaged."""
+    try:
+        return storable(Event.decode(line).org_id)
+    except DecodeError:
+        return ""
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 
 from spanforge import _clock
 from spanforge.exceptions import DecodeError
-from spanforge.namespaces.event import Event
+from spanforge.namespaces.event import PRUNED, Event
 from spanforge.sinks._lock import lock, unlock
 
 __all__ = ["Segment", "adopt", "begin", "left_behind"]
@@ -76,7 +76,7 @@ class Segment:
         return whole
 
     def peek(self, limit: int) -> tuple[list[Event], list[int]]:
-        """Return the next events and where each of them ends; lines that are damaged are passed over."""
+        """Return the next events and where each of them ends; damaged lines and tombstones are passed over."""
         os.lseek(self._fd, self._offset, os.SEEK_SET)
         data = os.read(self._fd, min(_READ_BYTES, self.size - self._offset))
         events: list[Event] = []
@@ -86,12 +86,12 @@ class Segment:
             end += len(line)
             if not line.endswith(b"\n") and end < self.size:
                 break
-            try:
-                events.append(Event.decode(line))
-            except DecodeError:
+            event = _event_of(line)
+            if event is None:
                 if not events:
                     self._offset = end
                 continue
+            events.append(event)
             ends.append(end)
             if len(events) >= limit:
                 break
@@ -165,3 +165,10 @@ def adopt(path: Path) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def _event_of(line: bytes) -> Event | None:
+    with suppress(DecodeError):
+        event = Event.decode(line)
+        return None if event.event_type == PRUNED else event
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from spanforge.metrics.meter import Meter, PointLedger
 from spanforge.namespaces.event import Event
 
 __all__ = ["BaseSink", "Receipt", "Sink"]
@@ -21,11 +22,13 @@ class Receipt:
         delivered: Events the receiver has.
         failed: Events the receiver refused.
         dropped: Events given up, by reason.
+        last_error: Class or code of what went wrong with some of them; free of user text.
     """
 
     delivered: int = 0
     failed: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
+    last_error: str = ""
 
     @property
     def total(self) -> int:
@@ -74,10 +77,18 @@ class BaseSink:
 
     Attributes:
         whole_sessions: True asks for a session's events together, as far as they can be waited for.
+        meter: Gets every event before sampling, where the sink gives out figures.
+        metric_points: What became of those figures, where it sends them.
     """
 
     name: str = "sink"
     whole_sessions: bool = False
+    meter: Meter | None = None
+
+    @property
+    def metric_points(self) -> PointLedger | None:
+        """No figures are sent."""
+        return None
 
     def idle(self) -> Receipt | None:
         """Nothing waits."""

@@ -30,8 +30,8 @@ class JsonlSink(BaseSink):
 
     Args:
         path: The file; its folder is made where it is missing. A relative path is fixed when the sink is made.
-        max_bytes: Size at which the file is rotated. A line longer than that gets a file of its own, and
-            processes that write in the same moment may pass the limit by a batch.
+        max_bytes: Size that the file is rotated to stay under, however many processes write to it. A line longer than
+            that gets a file of its own.
         max_age_s: Seconds after the first event of a file when it is rotated.
         keep: Rotated files kept; None keeps all of them.
         fsync: When the disk is waited for. `never` leaves it to the system (a crash of the process loses
@@ -96,12 +96,14 @@ class JsonlSink(BaseSink):
         done, problem, retryable = 0, "", True
         try:
             while done < len(events) and not problem:
-                file, lines, problem = self._prepare(events[done:])
+                self._opened()
+                with self._rotation.turn():
+                    file, lines, problem = self._prepare(events[done:])
+                    whole = file.append(lines) if lines else 0
                 retryable = not problem
-                whole = file.append(lines) if lines else 0
                 if whole < len(lines):
                     problem, retryable = "short write", True
-                if whole and not file.is_deleted():
+                if whole and not file.is_lost:
                     self._written(file, events[done + whole - 1])
                     done += whole
         except OSError as error:

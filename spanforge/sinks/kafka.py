@@ -6,11 +6,11 @@ reported it, and not before: what is handed over and not reported is pending.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spanforge import _clock
+from spanforge._warnings import warn
 from spanforge.exceptions import ConfigError, MissingExtraError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks.base import BaseSink, Receipt
@@ -21,8 +21,6 @@ except ImportError:
     raise MissingExtraError("The Kafka sink", "kafka") from None
 
 __all__ = ["KafkaSink"]
-
-_log = logging.getLogger("spanforge")
 
 _POLL_S: Final = 0.05
 _REPORT_EVERY_S: Final = 60.0
@@ -210,4 +208,4 @@ class KafkaSink(BaseSink):
         now = _clock.monotonic()
         if now - self._error_at >= _REPORT_EVERY_S:
             self._error_at = now
-            _log.warning("%s: %s", self.name, error.name())
+            warn("%s: %s", self.name, error.name())

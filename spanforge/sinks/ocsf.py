@@ -1,6 +1,6 @@
-"""OCSF as JSON lines: one security event for each retrieval, in a file that an agent ships.
+"""OCSF as JSON lines: the security events of sessions, in a file that an agent ships.
 
-OCSF has a class for retrievals; the other stages lend them their facts and have no line of their own.
+Retrievals, generations and escalations have a line each; the other stages lend them their facts and have none.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from spanforge.conventions.ocsf import datastore_events, retrieval_events
-from spanforge.conventions.session import Session
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks._append import AppendFile
 from spanforge.sinks._files import absolute, code_of
 from spanforge.sinks._sessions import SessionMemory
 from spanforge.sinks.base import BaseSink
+from spanforge.standards.ocsf import security_events
+from spanforge.standards.ocsf_aitf import retrieval_events, uuid_of
+from spanforge.standards.tree.session import Session
 
 __all__ = ["OcsfSink"]
 
-_FLAVOURS: Final[dict[str, Callable[[Session], list[dict[str, Any]]]]] = {
-    "ocsf": datastore_events,
-    "ocsf-aitf": retrieval_events,
+_FLAVOURS: Final[dict[str, tuple[Callable[[Session], list[dict[str, Any]]], Callable[[str], str]]]] = {
+    "ocsf": (security_events, str),
+    "ocsf-aitf": (retrieval_events, uuid_of),
 }
+"""What each flavour writes, and the form that it gives an event's id."""
 
 
 class OcsfSink(BaseSink):
@@ -32,7 +34,7 @@ class OcsfSink(BaseSink):
 
     Args:
         path: The file; a new one is the owner's alone (mode 0600).
-        flavour: `ocsf` for class 6005 of OCSF 1.8.0, `ocsf-aitf` for class 7004 as AITF numbers it.
+        flavour: `ocsf` for the classes of OCSF 1.8.0, `ocsf-aitf` for retrievals alone, as AITF numbers them.
 
     Raises:
         ConfigError: There is no such flavour, or the path cannot be one.
@@ -41,25 +43,24 @@ class OcsfSink(BaseSink):
     whole_sessions = True
 
     def __init__(self, path: str | os.PathLike[str], *, flavour: str = "ocsf") -> None:
-        translate = _FLAVOURS.get(flavour)
-        if translate is None:
+        if flavour not in _FLAVOURS:
             raise ConfigError("flavour: use ocsf or ocsf-aitf")
-        self._translate = translate
+        self._translate, self._uid_of = _FLAVOURS[flavour]
         self._path = absolute(path)
         self._memory = SessionMemory()
         self._file: AppendFile | None = None
         self.name = f"{flavour}:{self._path.name}"
 
     def write(self, events: Sequence[Event], /) -> None:
-        """Append a line for each retrieval among the events.
+        """Append the lines of the events that have one.
 
         Raises:
             SinkWriteError: The lines of the events from `delivered` on are not whole in the file.
         """
-        lines: dict[str, bytes] = {}
-        for session in self._memory.sessions(events):
+        lines: dict[tuple[tuple[str, str], str], bytes] = {}
+        for key, session in self._memory.sessions(events).items():
             for record in self._translate(session):
-                lines[record["metadata"]["uid"]] = json.dumps(record, separators=(",", ":")).encode("ascii")
+                lines[key, record["metadata"]["uid"]] = json.dumps(record, separators=(",", ":")).encode("ascii")
         problem, whole = "", 0
         try:
             if lines:
@@ -68,8 +69,8 @@ class OcsfSink(BaseSink):
             problem = code_of(error)
         if whole < len(lines):
             first_missing = list(lines)[whole]
-            place = next(n for n, event in enumerate(events) if event.event_id == first_missing)
-            raise SinkWriteError(problem or "short write", delivered=place)
+            uids = [(event.session_key, self._uid_of(event.event_id)) for event in events]
+            raise SinkWriteError(problem or "short write", delivered=uids.index(first_missing))
 
     def close(self) -> None:
         """Close the file."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from spanforge import _clock
 from spanforge.exceptions import ConfigError, SinkWriteError
+from spanforge.metrics.meter import PointLedger
 from spanforge.namespaces.event import Event
 from spanforge.sinks._files import absolute, code_of
 from spanforge.sinks._spool_files import Segment, adopt, begin, left_behind
@@ -63,6 +64,7 @@ class Spool(BaseSink):
         self._max_age_s = max_age_s
         self.name = f"spool:{sink.name}"
         self.whole_sessions = bool(getattr(sink, "whole_sessions", False))
+        self.meter = getattr(sink, "meter", None)
         self.recovered = 0
         self.recovered_lost = 0
         self._forget()
@@ -73,9 +75,15 @@ class Spool(BaseSink):
         self._delivered = 0
         self._failed = 0
         self._dropped: Counter[str] = Counter()
+        self._last_error = ""
         self._look_at = 0.0
         self._rest_until = 0.0
         self._rest_s = _FIRST_REST_S
+
+    @property
+    def metric_points(self) -> PointLedger | None:
+        """What became of the points that the sink behind it sends."""
+        return getattr(self._sink, "metric_points", None)
 
     # -- what a sink does ---------------------------------------------------------------------------------------
 
@@ -138,9 +146,10 @@ class Spool(BaseSink):
             except OSError as error:
                 known = error if isinstance(error, SinkWriteError) else SinkWriteError("")
                 arrived = min(max(known.delivered, 0), len(part))
-                refused = len(part) == 1 and not arrived and not known.retryable
-                self._add(Receipt(delivered=arrived, failed=int(refused)), ours=ours)
-                done += arrived + refused
+                refused = len(part) == 1 and not arrived and not known.dropped and not known.retryable
+                settled = Receipt(delivered=arrived, failed=int(refused), dropped=known.dropped)
+                self._add(settled, ours=ours)
+                done += settled.total
                 if known.retryable:
                     self._rest(known.retry_after_s)
                     return done
@@ -242,6 +251,7 @@ class Spool(BaseSink):
     def _add(self, receipt: Receipt | None, *, ours: bool) -> None:
         if receipt is None:
             return
+        self._last_error = receipt.last_error or self._last_error
         if ours:
             self._delivered += receipt.delivered
             self._failed += receipt.failed
@@ -252,7 +262,8 @@ class Spool(BaseSink):
 
     def _settled(self) -> Receipt | None:
         dropped = {reason: count for reason, count in self._dropped.items() if count}
-        receipt = Receipt(delivered=self._delivered, failed=self._failed, dropped=dropped)
+        receipt = Receipt(delivered=self._delivered, failed=self._failed, dropped=dropped, last_error=self._last_error)
         self._delivered = self._failed = 0
+        self._last_error = ""
         self._dropped.clear()
         return receipt if receipt.total else None

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from spanforge.exceptions import MissingExtraError
 
-__all__ = ["SQLITE_MAGIC", "Line", "LineSplitter", "lines_of"]
+__all__ = ["SQLITE_MAGIC", "Line", "LineSplitter", "is_compressed", "lines_of"]
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -48,14 +48,25 @@ class LineSplitter:
         self._pieces: list[bytes] = []
         self._length = 0
 
+    @property
+    def pending(self) -> bytes:
+        """What came after the last line end, as far as it is kept."""
+        return b"".join(self._pieces)
+
     def feed(self, chunk: bytes) -> Iterator[Line]:
         """Take the next bytes and give the lines that end in them."""
-        *ended, tail = chunk.split(b"\n")
-        for piece in ended:
-            self._add(piece)
-            if (line := self._take(ended=True)) is not None:
-                yield line
-        self._add(tail)
+        first, *others = chunk.split(b"\n")
+        self._add(first)
+        if not others:
+            return
+        if (line := self._take(ended=True)) is not None:
+            yield line
+        *whole, last = others
+        kept = [Line(piece, True) for piece in whole if len(piece) <= self._limit]
+        if len(kept) < len(whole):
+            self._damaged["too_long"] += len(whole) - len(kept)
+        yield from kept
+        self._add(last)
 
     def end(self) -> Iterator[Line]:
         """Give what came after the last line end."""
@@ -70,13 +81,18 @@ class LineSplitter:
             self._pieces.clear()
 
     def _take(self, *, ended: bool) -> Line | None:
-        line = Line(b"".join(self._pieces), ended)
-        too_long = self._length > self._limit
+        pieces, too_long = self._pieces, self._length > self._limit
+        line = Line(pieces[0] if len(pieces) == 1 else b"".join(pieces), ended)
         self._pieces, self._length = [], 0
         if too_long:
             self._damaged["too_long"] += 1
             return None
         return line
+
+
+def is_compressed(head: bytes) -> bool:
+    """Tell by its first bytes whether a file is compressed, and so cannot be read from its middle."""
+    return head.startswith((_GZIP_MAGIC, _ZSTD_MAGIC))
 
 
 def lines_of(stream: BinaryIO, head: bytes, limit: int, damaged: Counter[str]) -> Iterator[Line]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from spanforge.exceptions import DecodeError
-from spanforge.namespaces.event import Event
+from spanforge.namespaces.event import PRUNED, Event
+from spanforge.reader.lines import Line
 
-__all__ = ["events_in"]
+__all__ = ["events_in", "events_of"]
 
 _START: Final = b'{"schema_version":'
 
 
 def events_in(data: bytes, damaged: Counter[str], *, ended: bool = True) -> Iterator[Event]:
-    """Give the event of a line.
+    """Give the event of a line; a tombstone is none.
 
     A line that is no event counts as damaged, by reason; a last one without a line end as `torn`. Where a torn
     line and a whole one run together, the whole one is given all the same.
@@ -27,9 +28,16 @@ def events_in(data: bytes, damaged: Counter[str], *, ended: bool = True) -> Iter
     except DecodeError as error:
         damaged[str(error) if ended else "torn"] += 1
     else:
-        yield event
+        if event.event_type != PRUNED:
+            yield event
         return
     yield from _saved(data)
+
+
+def events_of(lines: Iterable[Line], damaged: Counter[str]) -> Iterator[Event]:
+    """Give the events of lines."""
+    for data, ended in lines:
+        yield from events_in(data, damaged, ended=ended)
 
 
 def _saved(data: bytes) -> Iterator[Event]:

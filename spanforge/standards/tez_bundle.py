@@ -19,10 +19,10 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NoReturn, Protocol
 
-from spanforge.conventions import tez
-from spanforge.conventions.session import Session
-from spanforge.conventions.tez import ContextItem
-from spanforge.conventions.transparency import TransparencyError, transparency
+from spanforge.standards import tez
+from spanforge.standards.tez import ContextItem
+from spanforge.standards.transparency import TransparencyError, transparency
+from spanforge.standards.tree.session import Session
 
 __all__ = ["read_record", "write_bundle"]
 
@@ -77,6 +77,7 @@ class _Zip:
     def add(self, files: Mapping[str, bytes]) -> None:
         with _beside(self._path) as temporary, zipfile.ZipFile(temporary, "w") as new:
             with zipfile.ZipFile(self._path) as old:
+                new.comment = old.comment
                 for info in old.infolist():
                     if info.filename not in files:
                         with old.open(info) as source, new.open(copy(info), "w") as target:
@@ -84,7 +85,7 @@ class _Zip:
             _write_members(new, files)
 
 
-def write_bundle(session: Session, out: Path, context: Path | None = None, creator: str = "spanforge") -> None:
+def write_bundle(session: Session, out: Path, context: Path | None = None, creator: str = "spanforge") -> list[str]:
     """Write a session's bundle, or add the extension to the bundle that is there.
 
     Args:
@@ -93,6 +94,9 @@ def write_bundle(session: Session, out: Path, context: Path | None = None, creat
         context: Folder whose files become context items, where a source of the session is a path in it.
         creator: Who made the bundle; for a new one.
 
+    Returns:
+        The sources whose file was written after the session read it; the manifest marks them.
+
     Raises:
         TransparencyError: The trace does not support a record, or a source is not in the existing bundle.
         OSError: A file cannot be read or written.
@@ -100,14 +104,14 @@ def write_bundle(session: Session, out: Path, context: Path | None = None, creat
     existing = _existing(out)
     if existing is not None:
         existing.add(_extension_files(session, existing))
-        return
-    items, contents = _collect(tez.context_items(session), context)
+        return []
+    items, contents = _collect(session, context)
     record = transparency(session, lambda chunk: tez.item_id(tez.source_of(chunk)), {item.item_id for item in items})
     files = {
         _MANIFEST: _json(tez.manifest(session, items, creator)),
         "tez.md": tez.page(session, record).encode(),
         **contents,
-        **_extension(tez.VENDOR_ID, record, with_manifest=True),
+        **_extension(tez.VENDOR_ID, record, tez.content_hashes(session), with_manifest=True),
     }
     if str(out).endswith(("/", os.sep)) or out.is_dir():
         out.mkdir(parents=True, exist_ok=True)
@@ -115,10 +119,11 @@ def write_bundle(session: Session, out: Path, context: Path | None = None, creat
     else:
         with _beside(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             _write_members(archive, files)
+    return [item.source for item in items if item.changed]
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Return the transparency record of a bundle, under the vendor's or the standard's id.
+def read_record(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the id under which a bundle has its transparency record, the vendor's or the standard's, and the record.
 
     Raises:
         TransparencyError: There is no bundle, no record, or one that is not JSON.
@@ -129,7 +134,7 @@ def read_record(path: Path) -> dict[str, Any]:
     for extension_id in (tez.STANDARD_ID, tez.VENDOR_ID):
         content = bundle.read(f"extensions/{extension_id}/{tez.EXTENSION_FILE}")
         if content is not None:
-            return _object(content, tez.EXTENSION_FILE)
+            return extension_id, _object(content, tez.EXTENSION_FILE)
     return _refuse("the bundle has no transparency extension")
 
 
@@ -156,7 +161,7 @@ def _extension_files(session: Session, bundle: _Bundle) -> dict[str, bytes]:
     standard = bundle.has(f"extensions/{tez.STANDARD_ID}")
     extension_id = tez.STANDARD_ID if standard else tez.VENDOR_ID
     there = bundle.read(f"extensions/{extension_id}/{_MANIFEST}") is not None
-    return _extension(extension_id, record, with_manifest=not there)
+    return _extension(extension_id, record, tez.content_hashes(session), with_manifest=not there)
 
 
 def _items(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -170,26 +175,34 @@ def _items(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return _refuse("manifest.json names no context items")
 
 
-def _extension(extension_id: str, record: Mapping[str, Any], *, with_manifest: bool) -> dict[str, bytes]:
+def _extension(
+    extension_id: str, record: Mapping[str, Any], hashes: Mapping[str, str], *, with_manifest: bool
+) -> dict[str, bytes]:
     folder = f"extensions/{extension_id}"
     files = {f"{folder}/{_MANIFEST}": _json(tez.extension_manifest(extension_id))} if with_manifest else {}
+    if hashes:
+        files[f"{folder}/{tez.HASHES_FILE}"] = _json(hashes)
     return {**files, f"{folder}/{tez.EXTENSION_FILE}": _json(record)}
 
 
-def _collect(items: list[ContextItem], context: Path | None) -> tuple[list[ContextItem], dict[str, bytes]]:
-    """Return the items with the files that belong to them, found by their source below `context`."""
+def _collect(session: Session, context: Path | None) -> tuple[list[ContextItem], dict[str, bytes]]:
+    """Return the session's items with the files that belong to them, found by their source below `context`."""
+    read_ns = max((stage.end_ns for stage in session.retrievals), default=0)
+    hashes = {digest.rpartition(":")[2] for digest in tez.content_hashes(session).values()}
     found: list[ContextItem] = []
     contents: dict[str, bytes] = {}
-    for item in items:
+    for item in tez.context_items(session):
         file = _file_of(item.source, context) if context else None
         if file is None:
             found.append(item)
             continue
         content = file.read_bytes()
-        name = f"context/{item.item_id}{'' if item.item_id.endswith(file.suffix.lower()) else file.suffix.lower()}"
+        digest = sha256(content).hexdigest()
+        name = tez.file_name(item.item_id, file.suffix)
         contents[name] = content
-        digest = f"sha256:{sha256(content).hexdigest()}"
-        found.append(replace(item, file=name, size_bytes=len(content), digest=digest))
+        # What was retrieved whole, and reads as it did, has not changed whatever its date says.
+        changed = digest not in hashes and file.stat().st_mtime_ns > read_ns
+        found.append(replace(item, file=name, size_bytes=len(content), digest=f"sha256:{digest}", changed=changed))
     return found, contents
 
 

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ["Row", "last_row", "rows_of"]
+__all__ = ["Row", "connect", "last_row", "newest_ever", "rows_of"]
+
+_PROBLEMS: Final = {"SQLITE_ERROR": "not_a_store", "SQLITE_BUSY": "locked"}
 
 
 class Row(NamedTuple):
@@ -30,33 +32,48 @@ def rows_of(path: Path, limit: int, damaged: Counter[str], *, after: int = 0) ->
     Args:
         path: The database.
         limit: Longest line in bytes; longer ones are counted as `too_long` and never loaded.
-        damaged: Counts those, and once `corrupt` or `not_a_store` where the database cannot be read on.
+        damaged: Counts those, and once `corrupt`, `locked` or `not_a_store` where the database cannot be read on.
         after: Only rows behind this place.
     """
     query = "SELECT seq, CASE WHEN length(line) <= ? THEN CAST(line AS BLOB) END FROM events WHERE seq > ? ORDER BY seq"
     try:
-        with closing(_connect(path)) as connection:
+        with closing(connect(path)) as connection:
             for seq, line in connection.execute(query, (limit, after)):
                 if line is None:
                     damaged["too_long"] += 1
                 else:
                     yield Row(seq, line)
     except sqlite3.OperationalError as error:
-        damaged["not_a_store" if error.sqlite_errorname == "SQLITE_ERROR" else "corrupt"] += 1
+        damaged[_PROBLEMS.get(error.sqlite_errorname, "corrupt")] += 1
     except sqlite3.DatabaseError:
         damaged["corrupt"] += 1
 
 
-def last_row(path: Path) -> int:
-    """Return the place of the newest event, 0 where there is none or where it cannot be told now."""
+def last_row(path: Path, skip: int = 0) -> int:
+    """Return the place of the newest event, 0 where there is none or where it cannot be told now.
+
+    Args:
+        path: The database.
+        skip: How many newer ones than the one that is meant there are.
+    """
+    return _place(path, "SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", skip)
+
+
+def newest_ever(path: Path) -> int:
+    """Return the place of the newest event that there ever was, deleted or not; 0 as for `last_row`."""
+    return _place(path, "SELECT seq FROM sqlite_sequence WHERE name = ?", "events")
+
+
+def _place(path: Path, query: str, argument: int | str) -> int:
     try:
-        with closing(_connect(path)) as connection:
-            return connection.execute("SELECT max(seq) FROM events").fetchone()[0] or 0
+        with closing(connect(path)) as connection:
+            found: tuple[int] | None = connection.execute(query, (argument,)).fetchone()
+            return found[0] if found else 0
     except sqlite3.DatabaseError:
         return 0
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """Open for reading; where the folder cannot be written, as a snapshot, since nobody can be writing there."""
     uri = path.absolute().as_uri()
     connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=2.0, check_same_thread=False)

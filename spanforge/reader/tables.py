@@ -1,0 +1,71 @@
+"""Events out of Parquet: tables of whole lines, or of envelopes, of which each row is made a line again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, BinaryIO, Final, cast
+
+from spanforge.exceptions import MissingExtraError
+
+__all__ = ["PARQUET_MAGIC", "rows_of_table"]
+
+PARQUET_MAGIC: Final = b"PAR1"
+_ROWS: Final = 1024
+_LINE: Final = "line"
+_KEY: Final = "event_id"
+_OBJECTS: Final = ("payload", "tags")
+
+
+def rows_of_table(stream: BinaryIO, damaged: Counter[str]) -> Iterator[bytes]:
+    """Give the rows of a table of events as lines.
+
+    A table has either a column `line`, each an event as it is stored in a file, or columns named as the fields of the
+    envelope; `payload` and `tags` are structs, maps or JSON texts, and null is absent.
+
+    Args:
+        stream: The file, at its start.
+        damaged: Counts it as `corrupt` where it cannot be read, and as `no_events` where it is a table of others.
+    """
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError("reading Parquet files", "analysis") from None
+    try:
+        table = parquet.ParquetFile(stream)
+        names = set(table.schema_arrow.names)
+        if not names & {_LINE, _KEY}:
+            damaged["no_events"] += 1
+            return
+        columns = [_LINE] if _LINE in names else None
+        for batch in table.iter_batches(_ROWS, columns=columns):
+            yield from map(_line, batch.to_pylist())
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, OSError):
+        damaged["corrupt"] += 1
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    whole = row.get(_LINE)
+    if whole is not None:
+        return whole if isinstance(whole, bytes) else str(whole).encode("utf-8", "surrogatepass")
+    envelope = {name: _object(value) if name in _OBJECTS else value for name, value in row.items()}
+    return json.dumps(_present(envelope), default=str).encode()
+
+
+def _object(value: Any) -> Any:
+    """Return an object that stands there as text, or as pairs, as one."""
+    with suppress(ValueError, TypeError):
+        return json.loads(value) if isinstance(value, str) else dict(value)
+    return value
+
+
+def _present(value: Any) -> Any:
+    """Leave out what is null: a struct has every field in every row."""
+    if isinstance(value, dict):
+        return {k: _present(v) for k, v in cast("dict[str, Any]", value).items() if v is not None}
+    if isinstance(value, list):
+        return [_present(one) for one in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,1 @@
+"""A session as a tree of spans, before any standard names them."""
