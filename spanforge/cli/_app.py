@@ -21,9 +21,19 @@ _VERBS: Final = {
     "show": "cli",
     "tail": "cli",
     "verify": "cli",
+    "prune": "cli",
+    "report": "ui",
+    "feedback": "ui",
+    "check": "cli",
+    "watch": "cli",
+    "rebuild": "analysis",
     "export": "cli",
+    "read-record": "cli",
     "doctor": "cli",
     "ingest": "demo",
+    "documents": "demo",
+    "sources": "demo",
+    "forget": "demo",
     "ask": "demo",
     "eval": "demo",
     "ui": "server",
@@ -46,7 +56,7 @@ def build() -> Callable[..., object]:
     )
     for verb, extra in _VERBS.items():
         try:
-            register = import_module(f"spanforge.cli.{verb}").register
+            register = import_module(f"spanforge.cli.{verb.replace('-', '_')}").register
         except ImportError as error:
             if not isinstance(error, MissingExtraError) and (error.name or "spanforge").startswith("spanforge"):
                 raise

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
+from spanforge.analysis import Policy
+from spanforge.analysis.prices import Pricing, read_prices
 from spanforge.cli._output import CliError
 from spanforge.exceptions import ConfigError
 from spanforge.sdk import ServerSettings, Settings
 
-__all__ = ["server_default", "server_settings", "settings"]
+__all__ = ["policy_from", "pricing_from", "server_default", "server_settings", "settings", "signing_key"]
+
+_PUBLIC: Final = "genai-prices"
 
 
 def settings() -> Settings:
@@ -23,6 +29,67 @@ def settings() -> Settings:
     except ConfigError as error:
         problem = _named(error, "SPANFORGE_")
     raise CliError(problem)
+
+
+def signing_key(key_file: Path | None) -> bytes | None:
+    """Return the signing key: that of a file, else the one the environment configures, None where there is none.
+
+    Raises:
+        CliError: The file is not there, or empty.
+    """
+    if key_file is None:
+        configured = settings().signing_key
+        return configured.get_secret_value().encode() if configured else None
+    if not key_file.is_file():
+        raise CliError("--key-file: there is no such file")
+    # Editors end a file with a line; the rest of it is the key, blanks and all.
+    key = key_file.read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+    if not key:
+        raise CliError("--key-file: the file is empty; it holds the signing key")
+    return key
+
+
+def policy_from(file: Path | None) -> Policy:
+    """Return what a file asks, or the service levels without one."""
+    problem = ""
+    try:
+        return Policy() if file is None else Policy.read(file)
+    except ConfigError as error:
+        problem = str(error)
+    raise CliError(f"--policy: {problem}")
+
+
+def pricing_from(given: str | None) -> Pricing | None:
+    """Return the prices of a file, or of the public lists; None without either."""
+    if given is None:
+        return None
+    if given == _PUBLIC:
+        return _listed
+    problem = ""
+    try:
+        return read_prices(Path(given))
+    except OSError:
+        problem = f"there is no such file; name one, or {_PUBLIC} for the public lists"
+    except ConfigError as error:
+        problem = str(error)
+    raise CliError(f"--prices: {problem}")
+
+
+def _listed(payload: Mapping[str, Any]) -> float | None:
+    from spanforge.integrations.prices import estimate  # noqa: PLC0415  needs the extra
+
+    prompt, output = payload.get("prompt_tokens"), payload.get("output_tokens")
+    if prompt is None or output is None:
+        return None
+    found = estimate(
+        payload.get("response_model") or payload.get("model", ""),
+        prompt_tokens=prompt,
+        output_tokens=output,
+        provider=payload.get("provider"),
+        cached_tokens=payload.get("cached_tokens"),
+        cache_write_tokens=payload.get("cache_write_tokens"),
+    )
+    return found.get("cost_usd")
 
 
 def server_settings(options: Mapping[str, object]) -> ServerSettings:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from spanforge.analysis import StoredSession
-from spanforge.cli._output import console, milliseconds, score, table, visible
+from spanforge.cli._output import console, milliseconds, score, table, utc, visible
 from spanforge.namespaces.event import Event
+from spanforge.namespaces.stages import (
+    ESCALATED,
+    EVALUATED,
+    FEEDBACK,
+    GENERATED,
+    QUERY,
+    RERANKED,
+    RETRIEVED,
+    SESSION,
+)
 
 __all__ = ["print_timeline"]
-
-_SUMMARY = "llm.rag.session"
 
 
 def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
@@ -27,7 +36,7 @@ def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
         ["reported", "stage", "#latency", "what"],
         [
             (
-                event.timestamp[11:23],
+                utc(event.timestamp)[11:23],
                 event.event_type.removeprefix("llm."),
                 milliseconds(latency(event)),
                 describe(event),
@@ -41,34 +50,37 @@ def print_timeline(session: StoredSession, *, chunks: bool = True) -> None:
 
 def latency(event: Event) -> float | None:
     """Return how long a stage took, in milliseconds; for a summary, its stages together."""
-    return event.payload.get("total_latency_ms" if event.event_type == _SUMMARY else "latency_ms")
+    return event.payload.get("total_latency_ms" if event.event_type == SESSION else "latency_ms")
 
 
 def describe(event: Event) -> str:
     """Say in a few words what an event reports."""
     payload = event.payload
     words = {
-        "llm.rag.query": lambda: f"top {payload.get('top_k')} of {payload.get('retriever_name') or 'a retriever'}",
-        "llm.rag.retrieved": lambda: f"{len(payload.get('chunks', ()))} of {payload.get('total_found')} chunks",
-        "llm.rag.reranked": lambda: (
-            f"{payload.get('model')}: {payload.get('input_count')} to {payload.get('output_count')}"
-        ),
-        "llm.rag.generated": lambda: _generated(payload),
-        "llm.rag.evaluated": lambda: f"groundedness {score(payload.get('groundedness'))}",
-        "llm.rag.escalated": lambda: f"{payload.get('rule')}, level {payload.get('level')}",
-        "llm.feedback.submitted": lambda: str(payload.get("rating")),
-        _SUMMARY: lambda: _ended(payload),
+        QUERY: lambda: _asked(payload),
+        RETRIEVED: lambda: f"{len(payload.get('chunks', ()))} of {payload.get('total_found')} chunks",
+        RERANKED: lambda: f"{payload.get('model')}: {payload.get('input_count')} to {payload.get('output_count')}",
+        GENERATED: lambda: _generated(payload),
+        EVALUATED: lambda: f"groundedness {score(payload.get('groundedness'))}",
+        ESCALATED: lambda: f"{payload.get('rule')}, level {payload.get('level')}",
+        FEEDBACK: lambda: str(payload.get("rating")),
+        SESSION: lambda: _ended(payload),
     }
     said = words.get(event.event_type, lambda: "")()
     status = payload.get("status", "ok")
     return (
-        said if status == "ok" or event.event_type == _SUMMARY else f"{said} [{status}: {payload.get('error_message')}]"
+        said if status == "ok" or event.event_type == SESSION else f"{said} [{status}: {payload.get('error_message')}]"
     )
 
 
 def _generated(payload: Any) -> str:
     tokens = f"{payload.get('prompt_tokens')} + {payload.get('output_tokens')} tokens"
     return f"{payload.get('model')}, {tokens}, grounding {score(payload.get('grounding_score'))}"
+
+
+def _asked(payload: Mapping[str, Any]) -> str:
+    retriever = payload.get("retriever_name") or "a retriever"
+    return retriever if "top_k" in payload.get("assumed", ()) else f"top {payload.get('top_k')} of {retriever}"
 
 
 def _ended(payload: Any) -> str:
@@ -81,14 +93,15 @@ def _chunk_rows(session: StoredSession) -> list[tuple[str, str, str, str]]:
     used = {
         chunk_id
         for event in session.events
-        if event.event_type == "llm.rag.generated"
+        if event.event_type == GENERATED
         for chunk_id in event.payload.get("chunk_ids_used", ())
     }
     last_order = [event for event in session.events if event.payload.get("chunks")][-1:]
     return [
         (
             chunk["chunk_id"],
-            f"{chunk['score']:.3f}" + (f" ({chunk['raw_score']:.3g})" if chunk.get("raw_score") is not None else ""),
+            ("-" if chunk.get("score") is None else f"{chunk['score']:.3f}")
+            + (f" ({chunk['raw_score']:.3g})" if chunk.get("raw_score") is not None else ""),
             chunk.get("source", ""),
             "yes" if chunk["chunk_id"] in used else "",
         )

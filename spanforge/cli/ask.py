@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanforge.cli._home import DEFAULT_HOME, HomeOption, UserOption, open_pipeline, parse_user
-from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
+from spanforge.cli._home import (
+    DEFAULT_HOME,
+    BaseUrlOption,
+    HomeOption,
+    ModelOption,
+    UserOption,
+    open_pipeline,
+    parse_user,
+)
+from spanforge.cli._output import CliError, console, grounding, milliseconds, passage, print_json, score, table, visible
 from spanforge.cli._params import JsonOption, filled
 from spanforge.exceptions import ConfigError
 from spanforge.reference import RagFailure, RagResult
@@ -47,19 +55,34 @@ def _ask(  # noqa: PLR0917  typer makes the options from the signature
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse rather than answer beyond the documents.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it is written.")] = False,
+    model: ModelOption = "",
+    base_url: BaseUrlOption = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION",
+            parser=filled("--history"),
+            help="What was asked before, so that a follow-up is understood; may be repeated.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    pipeline = open_pipeline(home)
-    _send_to(trace or f"jsonl:{home / 'events.jsonl'}")
-    problem = ""
-    result: RagResult | None = None
-    try:
-        pieces = pipeline.stream(
-            question, data_sources=source or None, top_k=top_k, strict=strict, user=parse_user(user)
-        )
-        result = _shown(pieces, show=stream and not as_json)
-    except RagFailure as failure:
-        problem = str(failure)
+    with open_pipeline(home, model=model, base_url=base_url) as pipeline:
+        _send_to(trace or f"jsonl:{home / 'events.jsonl'}")
+        problem = ""
+        result: RagResult | None = None
+        try:
+            pieces = pipeline.stream(
+                question,
+                data_sources=source or None,
+                top_k=top_k,
+                strict=strict,
+                user=parse_user(user),
+                history=history or (),
+            )
+            result = _shown(pieces, show=stream and not as_json)
+        except RagFailure as failure:
+            problem = str(failure)
     sf_rag.flush(_FLUSH_S)
     if result is None:
         raise CliError(problem)
@@ -92,7 +115,7 @@ def _shown(pieces: Iterator[str | RagResult], *, show: bool) -> RagResult | None
 
 
 def _print(result: RagResult, *, answer: bool) -> None:
-    console.print(f"[bold]{visible(result.answer)}[/]" if answer else "")
+    console.print(f"[bold]{passage(result.answer)}[/]" if answer else "")
     for citation in result.citations_used:
         page = f", page {citation.page}" if citation.page else ""
         console.print(f"  \\[{citation.number}] {visible(citation.source)}{page}")
@@ -102,7 +125,7 @@ def _print(result: RagResult, *, answer: bool) -> None:
         f"{result.session_id}[/]"
     )
     for claim in result.ungrounded_claims:
-        console.print(f"[yellow]not supported:[/] {visible(claim)}")
+        console.print(f"[yellow]not supported:[/] {passage(claim)}")
     if result.gaps and not result.citations_used:
         console.print(f"[dim]not in these documents: {visible(', '.join(result.gaps))}[/]")
     if result.warnings:

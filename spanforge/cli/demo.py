@@ -10,7 +10,17 @@ import structlog
 import typer
 
 from spanforge.analysis import StoredSession, stored_sessions
-from spanforge.cli._output import CliError, console, grounding, milliseconds, print_json, score, table, visible
+from spanforge.cli._output import (
+    CliError,
+    console,
+    grounding,
+    milliseconds,
+    passage,
+    print_json,
+    print_ledger,
+    score,
+    visible,
+)
 from spanforge.cli._params import JsonOption, filled, folder, path
 from spanforge.cli._timeline import print_timeline
 from spanforge.reader import read_events
@@ -19,8 +29,9 @@ from spanforge.sdk import sf_rag
 
 _QUESTIONS = (
     "What is the capital of France?",
-    "How many days of paid leave do employees get?",
-    "Who won the chess championship on Mars?",
+    "How is a trip booked?",
+    "What is the daily allowance for Lisbon?",
+    "How tall is the Eiffel Tower?",
 )
 _FLUSH_S = 10.0
 
@@ -78,7 +89,7 @@ def _run(docs: Path | None, questions: Sequence[str], files: dict[str, Path], *,
     console.print(f"{job.indexed} documents, {job.chunks} passages\n")
     for question, result in results:
         _print_answer(question, result, sessions)
-    _print_ledger(left)
+    print_ledger(sf_rag.get_status().sinks, left)
     console.print("\n[bold]where the events are[/]")
     for name, file in files.items():
         console.print(f"  {name}: {visible(file)}")
@@ -104,9 +115,10 @@ def _answer(pipeline: Pipeline, question: str) -> RagResult:
 
 def _print_answer(question: str, result: RagResult, sessions: dict[str, StoredSession]) -> None:
     console.rule(f"[bold]{visible(question)}", align="left")
-    console.print(f"[bold green]{visible(result.answer)}[/]")
+    console.print(f"[bold green]{passage(result.answer)}[/]")
+    status = result.status.value.replace("_", " ")
     console.print(
-        f"[dim]grounding {grounding(result)} · {result.claims_supported} of {result.claims_total} claims"
+        f"[dim]{status} · grounding {grounding(result)} · {result.claims_supported} of {result.claims_total} claims"
         f" supported · confidence {score(result.confidence)}[/]"
     )
     for citation in result.citations_used:
@@ -117,19 +129,6 @@ def _print_answer(question: str, result: RagResult, sessions: dict[str, StoredSe
         console.print()
         print_timeline(session)
     console.print()
-
-
-def _print_ledger(left: int) -> None:
-    table(
-        "ledger: accepted = delivered + failed + dropped + pending",
-        ["sink", "#accepted", "#delivered", "#failed", "#dropped", "#pending"],
-        [
-            (name, ledger.accepted, ledger.delivered, ledger.failed, sum(ledger.dropped.values()), ledger.pending)
-            for name, ledger in sf_rag.get_status().sinks.items()
-        ],
-    )
-    if left:
-        console.print(f"{left} deliveries were given up")
 
 
 def _as_data(question: str, result: RagResult, sessions: dict[str, StoredSession]) -> dict[str, object]:

@@ -1,27 +1,35 @@
-"""`spanforge eval`: how good retrieval and grounding are, measured on test sets of your own or public ones."""
+"""`spanforge eval`: how good retrieval, grounding and answers are, measured on test sets of your own or public ones."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spanforge.cli._home import DEFAULT_HOME, BaseUrlOption, HomeOption, ModelOption, open_pipeline
 from spanforge.cli._output import CliError, console, print_json, score, table
 from spanforge.cli._params import JsonOption, filled, path
 from spanforge.reference import DataSource, Document, Pipeline
+from spanforge.reference.answering import open_answerer
 from spanforge.reference.evaluation import (
+    AnswerReport,
+    AnswerSet,
     DatasetError,
     GroundingReport,
     RetrievalDataset,
     RetrievalReport,
+    evaluate_answers,
     evaluate_grounding,
     evaluate_retrieval,
+    read_answer_set,
     read_retrieval,
 )
 from spanforge.reference.failures import NoResults, RagFailure
 from spanforge.reference.pipeline import DEFAULT_SOURCE
-from spanforge.reference.retrieval import RetrievalSettings
+from spanforge.reference.retrieving.retriever import RetrievalSettings
+from spanforge.sdk import sf_rag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,10 +42,11 @@ _SEARCHES = ("pipeline", "without rerank", "words alone", "vectors alone")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb and its two subjects."""
+    """Add the verb and its three subjects."""
     group = typer.Typer(help="Measure quality on test sets.", no_args_is_help=True)
     group.command("retrieval", help="nDCG@10, P@5, Recall@10 and MRR on folders in BEIR layout.")(_retrieval)
     group.command("grounding", help="Accuracy, AUC and calibration on files of claims and contexts.")(_grounding)
+    group.command("answers", help="Right, refused, wrong and made-up answers, and what confidence is worth.")(_answers)
     app.add_typer(group, name="eval")
 
 
@@ -111,6 +120,8 @@ def _ndcg(report: RetrievalReport) -> float:
 
 
 def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
+        return "-"
     return f"{estimate.value:.4f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
@@ -177,3 +188,53 @@ def _grounding(
             for mean in report.means
         ],
     )
+
+
+def _answers(  # noqa: PLR0917  typer makes the options from the signature
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR|FILE",
+            parser=path("DIR|FILE"),
+            help="A folder with corpus.jsonl and questions.jsonl, or queries.jsonl and qrels.tsv; or your own "
+            "questions about the index in --home: CSV or JSON lines with question and answer.",
+        ),
+    ],
+    home: HomeOption = DEFAULT_HOME,
+    remove_half: Annotated[
+        bool, typer.Option("--remove-half", help="Leave out every second document that answers a question.")
+    ] = False,
+    model: ModelOption = "",
+    base_url: BaseUrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    sf_rag.configure(sinks=[])
+    problem = ""
+    report: AnswerReport | None = None
+    try:
+        given = read_answer_set(place)
+        given = given.without_half() if remove_half else given
+        with _asked_of(given, home, model, base_url) as pipeline:
+            report = evaluate_answers(given, pipeline.ask)
+    except (DatasetError, RagFailure) as failure:
+        problem = str(failure)
+    if report is None:
+        raise CliError(problem)
+    if as_json:
+        print_json(report.to_dict())
+        return
+    table(
+        f"{report.name}: {report.questions} questions, {report.answerable} of them answerable",
+        ["measure", "#value"],
+        [(name, _interval(estimate)) for name, estimate in report.metrics.items()],
+    )
+
+
+def _asked_of(given: AnswerSet, home: Path, model: str, base_url: str | None) -> Pipeline:
+    if not given.corpus:
+        return open_pipeline(home, model=model, base_url=base_url)
+    pipeline = Pipeline(answerer=open_answerer(model, base_url))
+    pipeline.ingest(
+        [Document(document_id=name, text=text or " ", media_type="text/plain") for name, text in given.corpus.items()]
+    )
+    return pipeline

@@ -38,21 +38,24 @@ def _ingest(  # noqa: PLR0917  typer makes the options from the signature
     chunk_overlap: Annotated[
         int, typer.Option(metavar="N", min=0, help="Tokens that neighbouring passages may share.")
     ] = 50,
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep what is gone from the folders in the index.")
+    ] = False,
     user: UserOption = "local",
     as_json: JsonOption = False,
 ) -> None:
     missing = [one for one in paths if not one.exists()]
     if missing:
         raise CliError(f"PATH: no such file or folder: {', '.join(visible(one) for one in missing[:_NAMED])}")
-    if chunk_overlap >= chunk_size:
-        raise CliError("--chunk-overlap: must be less than --chunk-size")
+    if 2 * chunk_overlap > chunk_size:
+        raise CliError("--chunk-overlap: must be at most half of --chunk-size")
     pipeline = open_pipeline(home, create=True)
     who = parse_user(user)
     resumed = pipeline.jobs.resume(who)
     problem = ""
     job: IngestionOutput | None = None
     try:
-        job = _run(pipeline, paths, source, who, (chunk_size, chunk_overlap), quiet=as_json)
+        job = _run(pipeline, paths, source, who, (chunk_size, chunk_overlap), keep=keep_missing, quiet=as_json)
     except RagFailure as failure:
         problem = str(failure)
     if job is None:
@@ -61,12 +64,12 @@ def _ingest(  # noqa: PLR0917  typer makes the options from the signature
         print_json({**job.model_dump(mode="json"), "resumed": [done.job_id for done in resumed]})
     else:
         _print(job, resumed)
-    if job.status is JobStatus.FAILED or not job.indexed:
+    if job.status is JobStatus.FAILED or not (job.indexed or job.removed):
         raise typer.Exit(1)
 
 
 def _run(
-    pipeline: Pipeline, paths: list[Path], source: str, user: User, cut: tuple[int, int], *, quiet: bool
+    pipeline: Pipeline, paths: list[Path], source: str, user: User, cut: tuple[int, int], *, keep: bool, quiet: bool
 ) -> IngestionOutput:
     columns = (TextColumn("ingesting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
@@ -75,7 +78,9 @@ def _run(
         def report(job: IngestionOutput) -> None:
             bar.update(task, total=job.total, completed=job.indexed + len(job.failures))
 
-        return pipeline.ingest(paths, source, chunk_size=cut[0], chunk_overlap=cut[1], user=user, report=report)
+        return pipeline.ingest(
+            paths, source, chunk_size=cut[0], chunk_overlap=cut[1], keep_missing=keep, user=user, report=report
+        )
 
 
 def _print(job: IngestionOutput, resumed: list[IngestionOutput]) -> None:
@@ -84,8 +89,13 @@ def _print(job: IngestionOutput, resumed: list[IngestionOutput]) -> None:
     console.print(
         f"{job.indexed} of {job.total} documents in the index ({job.unchanged} unchanged), {job.chunks} passages"
     )
+    if job.removed:
+        console.print(f"{job.removed} that are gone from the folders were forgotten")
     if job.reason:
         console.print(f"[red]the job ended early: {job.reason}[/]")
     if job.failures:
         rows = [(Path(failure.document_id).name, failure.code, failure.message) for failure in job.failures]
         table(f"{len(rows)} could not be read", ["file", "code", "what to do"], rows)
+    if job.warnings:
+        rows = [(Path(warning.document_id).name, warning.message) for warning in job.warnings]
+        table(f"{len(rows)} not read whole", ["file", "what is missing"], rows)

@@ -11,8 +11,8 @@ from spanforge.cli._output import CliError, console, print_json, table
 from spanforge.cli._params import JsonOption, folder, path
 from spanforge.cli._settings import server_default, server_settings
 from spanforge.reference import User
-from spanforge.server.keys import KEYS_FILE, KeyInfo, KeyStore
-from spanforge.server.permissions import ROLES
+from spanforge.server.auth.keys import KEYS_FILE, KeyInfo, KeyStore
+from spanforge.server.auth.permissions import ROLES
 
 HomeOption = Annotated[
     Path | None,

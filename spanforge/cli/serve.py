@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import errno
+import os
 import signal
-import socket
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from spanforge.cli._output import CliError, console, table, visible
+from spanforge.cli._home import BaseUrlOption, ModelOption
+from spanforge.cli._listening import listen
+from spanforge.cli._output import CliError, console, print_ledger, visible
 from spanforge.cli._params import filled, folder, path
 from spanforge.cli._settings import server_default, server_settings, settings
 from spanforge.exceptions import MissingExtraError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _DRAIN_S: Final = 10
 """Seconds that requests at hand get when the server is stopped."""
 _FLUSH_S: Final = 10.0
+_SWITCH_S: Final = 0.0002
+"""Seconds a thread computes before another may, a part of Python's own: the thread of all connections gives way with
+each write, and would wait so long to go on."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +38,7 @@ def register(app: typer.Typer) -> None:
     app.command("serve", help="Serve the RAG contract and its pages over HTTP.")(_serve)
 
 
-def _serve(
+def _serve(  # noqa: PLR0917  typer makes the options from the signature
     host: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +60,16 @@ def _serve(
             help="Folder of everything the server keeps.",
         ),
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            show_default="SPANFORGE_SERVER_KEEP, else for ever",
+            help="How long events, ended jobs and remembered answers are kept, as in 12h or 30d.",
+        ),
+    ] = None,
+    model: ModelOption = "",
+    base_url: BaseUrlOption = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve the bundled corpus from a temporary folder, with a key made for it.")
     ] = False,
@@ -65,7 +79,14 @@ def _serve(
     if home is not None:
         folder("--home", home)
     with _temporary(demo=demo) as temporary:
-        chosen = {"host": host, "port": port, "home": temporary or home}
+        chosen = {
+            "host": host,
+            "port": port,
+            "home": temporary or home,
+            "model": model or None,
+            "base_url": base_url,
+            "keep": keep,
+        }
         _run(server_settings(chosen), demo=demo)
 
 
@@ -77,21 +98,31 @@ def _run(server: ServerSettings, *, demo: bool) -> None:
     if uvicorn is None:
         raise MissingExtraError("The server", "server")
     from spanforge.server import create_app  # noqa: PLC0415  absent without the extra
+    from spanforge.server.app import alone_in  # noqa: PLC0415  absent without the extra
+    from spanforge.server.connections import most_connections, patient  # noqa: PLC0415  absent without the extra
     from spanforge.server.logs import configure_logging  # noqa: PLC0415  needed by servers alone
-    from spanforge.server.viewing import events_file  # noqa: PLC0415  absent without the extra
 
+    # Whatever is written from here on, by whichever library, is its owner's alone.
+    os.umask(0o077)
     configured = settings()
     others = configured.sinks if "sinks" in configured.model_fields_set else ()
     app = create_app(server)
     _check_bind(app, server)
+    with alone_in(server.home):  # asked before anything is said, so that the answer is one sentence
+        pass
     configure_logging()
-    sf_rag.configure(sinks=[f"sqlite:{events_file(server.home)}", *others])
+    sys.setswitchinterval(_SWITCH_S)
+    sf_rag.configure(sinks=[f"sqlite:{app.state.service.events}", *others])
     key = _furnish(app) if demo else ""
-    with _listen(server) as listener:
+    most = most_connections(server)
+    with listen(server.host, server.port) as listener:
         _print_where(server, listener.getsockname()[1], key, has_pages=app.state.close_viewer is not None)
         running = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=patient(server, most),  # pyright: ignore[reportArgumentType]  called to make each protocol
+                # Accepted in one go before any of them can be turned away: as many must have descriptors.
+                backlog=min(2048, most),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -103,7 +134,8 @@ def _run(server: ServerSettings, *, demo: bool) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _heard)
         running.run(sockets=[listener])
-    _print_ledger(sf_rag.shutdown(_FLUSH_S))
+    left = sf_rag.shutdown(_FLUSH_S)
+    print_ledger(sf_rag.get_status().sinks, left)
 
 
 def _heard(_number: int, _frame: object) -> None:
@@ -116,7 +148,7 @@ def _temporary(*, demo: bool) -> AbstractContextManager[str | None]:
 
 def _check_bind(app: FastAPI, server: ServerSettings) -> None:
     """Refuse to stand where others can reach it with nobody let in: that is a mistake, and a waiting one."""
-    from spanforge.server.limits import is_loopback  # noqa: PLC0415  absent without the extra
+    from spanforge.server.middleware.limits import is_loopback  # noqa: PLC0415  absent without the extra
 
     if not is_loopback(server.host) and not server.oidc_issuer and not app.state.service.keys.any_valid():
         raise CliError(
@@ -131,24 +163,10 @@ def _furnish(app: FastAPI) -> str:
     return furnish(app.state.service)
 
 
-def _listen(server: ServerSettings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-    problem = ""
-    try:
-        return socket.create_server((server.host.strip("[]"), server.port), family=family, backlog=2048)
-    except OSError as error:
-        problem = (
-            "--port: this port is taken or not allowed; name another one, or 0 for any that is free"
-            if error.errno in {errno.EADDRINUSE, errno.EACCES}
-            else "--host: this machine has no such address; 127.0.0.1 is always there"
-        )
-    raise CliError(problem)
-
-
 def _print_where(server: ServerSettings, port: int, key: str, *, has_pages: bool) -> None:
     name = f"[{server.host.strip('[]')}]" if ":" in server.host else server.host
     url = f"http://{name}:{port}"
-    lines: list[tuple[str, Any]] = [("API", f"{url}/api/rag"), ("OpenAPI", f"{url}/openapi.json")]
+    lines: list[tuple[str, Any]] = [("API", f"{url}/api/rag"), ("docs", f"{url}/docs")]
     if has_pages:
         lines.append(("pages", f"{url}/ui/"))
     lines.append(("folder", server.home))
@@ -161,16 +179,3 @@ def _print_where(server: ServerSettings, port: int, key: str, *, has_pages: bool
     for name, text in lines:
         console.print(f"{name:>8}  {visible(text)}", soft_wrap=True)
     sys.stdout.flush()
-
-
-def _print_ledger(left: int) -> None:
-    table(
-        "ledger: accepted = delivered + failed + dropped + pending",
-        ["sink", "#accepted", "#delivered", "#failed", "#dropped", "#pending"],
-        [
-            (name, ledger.accepted, ledger.delivered, ledger.failed, sum(ledger.dropped.values()), ledger.pending)
-            for name, ledger in sf_rag.get_status().sinks.items()
-        ],
-    )
-    if left:
-        console.print(f"{left} deliveries were given up")

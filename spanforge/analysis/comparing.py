@@ -1,0 +1,213 @@
+"""Two sets of sessions side by side: each figure of both, and between what their difference lies."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from spanforge.analysis.figures import FIGURES, PERCENTILES, percentile
+from spanforge.analysis.intervals import Interval, Values, column, of_means, of_percentiles, of_shares
+from spanforge.namespaces.stages import RERANKED, RETRIEVED, STAGE_WORDS
+from spanforge.sdk import StoredSession
+
+__all__ = ["FigureChange", "SampledSessions", "Samples", "Side", "changes"]
+
+_FEWEST: Final = 2
+_Found: TypeAlias = Iterable[float | None]
+Side: TypeAlias = tuple[Values, Values]
+"""Of each session that has any samples of a measure their sum, and how many they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """One figure of two sets of sessions.
+
+    Attributes:
+        name: What it is.
+        unit: `ms`, `share`, `score`, `tokens`, `of 5` or `USD`.
+        baseline: Its value in the set that is compared with; None where nothing was measured. `value` is the other's.
+        baseline_samples: How many samples that is of; `samples` likewise.
+        low: With 95 % confidence the difference is no less; None where so few samples bound nothing. `high`: no more.
+    """
+
+    name: str
+    unit: str
+    baseline: float | None
+    baseline_samples: int
+    value: float | None
+    samples: int
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Value less baseline."""
+        return None if self.value is None or self.baseline is None else self.value - self.baseline
+
+    @property
+    def differs(self) -> bool:
+        """True where the interval does not hold 0."""
+        return (self.low is not None and self.low > 0) or (self.high is not None and self.high < 0)
+
+    @property
+    def verdict(self) -> str:
+        """What that comes to in words."""
+        if self.difference is None:
+            return "not measured on both sides"
+        if not self.differs:
+            return "no difference that this many sessions could show"
+        return "higher" if self.difference > 0 else "lower"
+
+
+class Samples(Protocol):
+    """One of the two sets."""
+
+    def of(self, measure: str) -> Side:
+        """Return the samples of a measure; none where it was not measured."""
+        ...
+
+
+class SampledSessions:
+    """The samples of sessions by their events, which themselves are not kept.
+
+    Attributes:
+        sessions: How many there are.
+
+    Args:
+        sessions: As `stored_sessions` gives them.
+    """
+
+    def __init__(self, sessions: Iterable[StoredSession]) -> None:
+        self._measured = {measure: (array("d"), array("d")) for measure in _SAMPLES}
+        self.sessions = 0
+        for session in sessions:
+            self.sessions += 1
+            for measure, (sums, counts) in self._measured.items():
+                if found := [one for one in _SAMPLES[measure](session) if one is not None]:
+                    sums.append(math.fsum(found))
+                    counts.append(len(found))
+
+    def of(self, measure: str) -> Side:
+        """Return sums and counts of a measure as columns."""
+        sums, counts = self._measured[measure]
+        return column(sums), column(counts)
+
+
+def changes(baseline: Samples, sessions: Samples) -> list[FigureChange]:
+    """Return every figure that one of two sets of sessions has."""
+    found = [_compared(row, baseline.of(row.measure), sessions.of(row.measure)) for row in _ROWS]
+    return [figure for figure in found if figure.samples or figure.baseline_samples]
+
+
+class _Row(NamedTuple):
+    """A figure: what it is called, its unit, where its samples come from, what they come to, and its interval."""
+
+    name: str
+    unit: str
+    measure: str
+    value: Callable[[Values, Values], float]
+    interval: Callable[[Side, Side], Interval]
+
+
+def _compared(row: _Row, baseline: Side, sessions: Side) -> FigureChange:
+    values = [row.value(*side) if len(side[0]) else None for side in (baseline, sessions)]
+    samples = [int(side[1].sum()) for side in (baseline, sessions)]
+    bounds: list[float | None] = [None, None]
+    if min(len(baseline[0]), len(sessions[0])) >= _FEWEST:
+        bounds = [float(one) if math.isfinite(one) else None for one in row.interval(baseline, sessions)]
+    return FigureChange(row.name, row.unit, values[0], samples[0], values[1], samples[1], *bounds)
+
+
+def _mean(sums: Values, counts: Values) -> float:
+    return math.fsum(sums) / float(counts.sum())
+
+
+def _between_means(first: Side, second: Side) -> Interval:
+    return of_means(first[0], second[0])
+
+
+def _nearest_rank(sums: Values, _: Values, share: float) -> float:
+    return percentile(sorted(sums.tolist()), share)
+
+
+def _between_percentiles(first: Side, second: Side, share: float) -> Interval:
+    return of_percentiles(first[0], second[0], share)
+
+
+def _mean_row(name: str, unit: str, measure: str) -> _Row:
+    return _Row(name, unit, measure, _mean, _between_means)
+
+
+def _share_row(name: str, measure: str) -> _Row:
+    return _Row(name, "share", measure, _mean, of_shares)
+
+
+def _percentile_row(stage: str, name: str) -> _Row:
+    share = PERCENTILES[name]
+    value, interval = partial(_nearest_rank, share=share), partial(_between_percentiles, share=share)
+    return _Row(f"latency {name}, {stage}", "ms", stage, value, interval)
+
+
+def _took(session: StoredSession, stage: str) -> _Found:
+    # A sum of nothing is of stages that nobody timed, or that were not there.
+    yield getattr(session.summary, f"{stage}_latency_ms") or None
+
+
+def _empty(session: StoredSession) -> _Found:
+    if session.summary.retrieval_count:
+        yield not session.summary.total_chunks_retrieved and session.summary.status != "error"
+
+
+def _reordered(session: StoredSession) -> Iterator[bool]:
+    """Tell of each rerank whether what it put first no retrieval before it had put first."""
+    first: set[str] = set()
+    for event in session.events:
+        chunks = event.payload.get("chunks")
+        if event.event_type == RETRIEVED and chunks:
+            first.add(chunks[0]["chunk_id"])
+        elif event.event_type == RERANKED and chunks and first:
+            yield chunks[0]["chunk_id"] not in first
+            first = set()
+
+
+def _tokens(session: StoredSession) -> _Found:
+    yield session.summary.total_input_tokens + session.summary.total_output_tokens or None
+
+
+def _rating(session: StoredSession) -> _Found:
+    yield None if session.fold.rating is None else 1 + 4 * session.fold.rating
+
+
+_STAGES: Final = {**{stage: stage for stage in STAGE_WORDS}, "all stages": "total"}
+_SAMPLES: Final[Mapping[str, Callable[[StoredSession], _Found]]] = {
+    **{name: partial(_took, stage=stage) for name, stage in _STAGES.items()},
+    "error": lambda session: (session.summary.status == "error",),
+    "grounding": FIGURES["grounding"][0],
+    "empty": _empty,
+    "reordered": _reordered,
+    "cited": FIGURES["citation_coverage"][0],
+    "tokens": _tokens,
+    "cost": FIGURES["cost_usd"][0],
+    "helpful": FIGURES["helpful_rate"][0],
+    "rating": _rating,
+    "escalated": lambda session: (session.fold.escalations > 0,),
+}
+"""What samples a session gives of each measure."""
+
+_ROWS: Final = (
+    *(_percentile_row(stage, name) for stage in _STAGES for name in ("p50", "p95")),
+    _share_row("sessions in error", "error"),
+    _mean_row("mean grounding", "score", "grounding"),
+    _share_row("empty retrievals", "empty"),
+    _share_row("top chunk changed by rerank", "reordered"),
+    _share_row("citation coverage", "cited"),
+    _mean_row("tokens a session", "tokens", "tokens"),
+    _mean_row("cost a session", "USD", "cost"),
+    _share_row("helpful ratings", "helpful"),
+    _mean_row("mean rating", "of 5", "rating"),
+    _share_row("sessions escalated", "escalated"),
+)
