@@ -1,151 +1,185 @@
-"""Tracing without changing calls: `@trace_rag` on a retriever, `setup()` for installed frameworks."""
+"""Tracing without changing calls: `setup()` for frameworks and clients, `@trace_rag` on a retriever.
+
+`python -m spanforge.run app.py` does it for an application that calls nothing of this, `SPANFORGE_AUTO=1` for one that
+imports anything of spanforge.
+"""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing
-from typing import Any, Final, ParamSpec, TypeVar, overload
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, Literal
 
-from spanforge.integrations import langchain, llamaindex
-from spanforge.integrations.retrieving import Retrieval
+from spanforge._warnings import warn
+from spanforge.config import auto_is_wanted
+from spanforge.exceptions import ConfigError
+from spanforge.integrations._hooks import Undo, let_go, take_hold
+from spanforge.integrations._options import OPTIONS, paused
+from spanforge.integrations._quiet import quiet
+from spanforge.integrations.decorating import trace_rag
 
-__all__ = ["patched_integrations", "setup", "teardown", "trace_rag"]
+__all__ = ["SetupReport", "patched_integrations", "paused", "setup", "status", "teardown", "trace_rag"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
+FRAMEWORKS: Final = {
+    "langchain": "langchain_core:rag",
+    "llama_index": "llama_index:rag",
+    "haystack": "haystack:rag",
+    "openai": "openai:rag",
+    "anthropic": "anthropic:rag",
+}
+"""What can be traced, and what a report calls it."""
 
-_INTEGRATIONS: Final = {"langchain_core": langchain, "llama_index": llamaindex}
-_QUERY_NAMES: Final = ("query", "question", "q", "text", "query_str", "input", "prompt")
-_RECEIVERS: Final = ("self", "cls")
+State = Literal["traced", "unsupported", "not installed", "off"]
 
 
-def setup(*, verbose: bool = False) -> set[str]:
-    """Trace the retrievers of every supported framework that is installed. Calling it again changes nothing.
+class SetupReport(set[str]):
+    """The names that a call has changed, as a set; what became of each framework is in `frameworks`.
+
+    Attributes:
+        frameworks: By framework: `traced` (now, or as soon as the application imports it), `unsupported` (its version
+            is too old, and it is left alone), `not installed`, or `off`.
+        versions: The versions of those that are installed.
+    """
+
+    def __init__(self, changed: Collection[str], frameworks: Mapping[str, State], versions: Mapping[str, str]) -> None:
+        super().__init__(changed)
+        self.frameworks = dict(frameworks)
+        self.versions = dict(versions)
+
+
+@dataclass
+class _Door:
+    """Which frameworks are traced, and how that is undone."""
+
+    lock: Any = field(default_factory=threading.RLock)
+    undos: dict[str, list[Undo]] = field(default_factory=dict[str, list[Undo]])
+    warned: set[str] = field(default_factory=set[str])
+
+    def report(self, changed: Collection[str]) -> SetupReport:
+        found = {name: _installed(name) for name in FRAMEWORKS}
+        states: dict[str, State] = {
+            name: "traced" if name in self.undos else _state(name, known) for name, known in found.items()
+        }
+        return SetupReport(
+            {FRAMEWORKS[name] for name in changed}, states, {name: known for name, known in found.items() if known}
+        )
+
+    def open(self, name: str) -> bool:
+        """Trace a framework; False where that cannot be, or is so already."""
+        state = _state(name, _installed(name))
+        if name in self.undos or state != "off":
+            if state == "unsupported" and name not in self.warned:
+                self.warned.add(name)
+                warn("spanforge leaves %s alone: this version of it is not supported", name)
+            return False
+        self.undos[name] = []
+        for hook in import_module(f"spanforge.integrations.{name}").HOOKS:
+            take_hold(hook, self.undos[name])
+        return True
+
+    def close(self, name: str) -> bool:
+        """Let go of a framework; False where it is not traced."""
+        if name not in self.undos:
+            return False
+        let_go(self.undos.pop(name))
+        return True
+
+
+_DOOR: Final = _Door()
+
+
+def setup(
+    frameworks: Collection[str] | None = None,
+    *,
+    sessions: Literal["auto", "explicit"] = "auto",
+    conversation: Callable[[], object] | str | None = None,
+    verbose: bool = False,
+) -> SetupReport:
+    """Trace frameworks and clients of models: those that are loaded, and those that are loaded later.
+
+    Nothing is imported. A run's outermost root is a session: a chain, a query engine, a pipeline, or a client's call
+    that is made outside of any. Inside `sf_rag.session(…)` everything is part of that session. Calling it again changes
+    nothing but what the keywords say.
 
     Args:
+        frameworks: Of `langchain`, `llama_index`, `haystack`, `openai`, `anthropic`; all of them without it.
+        sessions: Whether a client's call outside of any run or session is a session (`auto`) or not traced
+            (`explicit`).
+        conversation: Id of the conversation that runs belong to, or what returns it, where the framework does not say
+            (LangGraph's `thread_id` does).
         verbose: Print a line for each framework.
 
     Returns:
-        The frameworks that were patched by this call: `langchain_core:rag`, `llama_index:rag`.
+        The set of what this call began to trace, such as `langchain_core:rag`, and what became of each framework.
+
+    Raises:
+        ConfigError: A framework or a value of `sessions` that is not one of those listed.
     """
-    done = {f"{name}:rag" for name, integration in _INTEGRATIONS.items() if integration.patch()}
+    wanted = FRAMEWORKS if frameworks is None else frameworks
+    if unknown := set(wanted) - set(FRAMEWORKS):
+        raise ConfigError(f"frameworks: {len(unknown)} of these are not known; known are {', '.join(FRAMEWORKS)}")
+    if sessions not in {"auto", "explicit"}:
+        raise ConfigError("sessions: must be 'auto' or 'explicit'")
+    with _DOOR.lock:
+        OPTIONS.sessions, OPTIONS.conversation = sessions, conversation
+        report = _DOOR.report([name for name in FRAMEWORKS if name in wanted and _DOOR.open(name)])
     if verbose:
-        for name in _INTEGRATIONS:
-            _say(f"{name}: {'patched' if f'{name}:rag' in done else 'not installed, or patched before'}")
-    return done
+        for name, state in report.frameworks.items():
+            _say(f"{name}: {state}")
+    return report
 
 
 def teardown(*, verbose: bool = False) -> set[str]:
-    """Undo `setup()`.
+    """Undo `setup()`: every attribute is again the very object that it was.
 
     Args:
         verbose: Print a line for each framework.
 
     Returns:
-        The frameworks that were restored.
+        The frameworks that were let go of.
     """
-    undone = {f"{name}:rag" for name, integration in _INTEGRATIONS.items() if integration.unpatch()}
+    with _DOOR.lock:
+        undone = {label for name, label in FRAMEWORKS.items() if _DOOR.close(name)}
+        OPTIONS.sessions, OPTIONS.conversation = "auto", None
     if verbose:
         for name in sorted(undone):
             _say(f"{name}: restored")
     return undone
 
 
+def status() -> SetupReport:
+    """Return what is traced now, as `setup()` reports it."""
+    with _DOOR.lock:
+        return _DOOR.report(list(_DOOR.undos))
+
+
 def patched_integrations() -> set[str]:
-    """Return the frameworks that are patched now."""
-    return {f"{name}:rag" for name, integration in _INTEGRATIONS.items() if integration.is_patched()}
+    """Return the names of what is traced now."""
+    return set(status())
 
 
-@overload
-def trace_rag(function: Callable[P, R]) -> Callable[P, R]: ...
-
-
-@overload
-def trace_rag(*, retriever_name: str = ..., **details: Any) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-
-
-def trace_rag(function: Callable[..., Any] | None = None, *, retriever_name: str = "", **details: Any) -> Any:
-    """Trace a retriever: each call emits a query and a retrieval, with the ids and scores of what it returns.
-
-    Takes functions, methods, coroutine functions, and generators of both kinds, whose hits are read as they pass.
-    Inside `sf_rag.session(…)` the call becomes part of that session; otherwise it is a session of its own. An error
-    is recorded as its class and raised as it was.
-
-    The query is found by name. Of `query`, `question`, `q`, `text`, `query_str`, `input` and `prompt`, the first that
-    the function has as a parameter is the query, wherever it stands and however it is passed; a function that has none
-    of them is given its query as its first argument, `self` and `cls` not counted. A call that leaves the query to a
-    default, or passes it within `**kwargs`, is traced with an empty one. Where none of this fits, open the scope
-    `sf_rag.session(query)` around the call.
-
-    Args:
-        function: The retriever.
-        retriever_name: Name in the events; the function's qualified name without it.
-        details: Keywords of `trace_query` for every call, such as `namespace` or `pipeline_name`.
-
-    Returns:
-        The decorated function.
-    """
-    if function is None:
-        return functools.partial(trace_rag, retriever_name=retriever_name, **details)
-    name = retriever_name or getattr(function, "__qualname__", type(function).__qualname__)
-    find_query = _query_finder(function)
-
-    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Retrieval:
-        return Retrieval(find_query(args, kwargs), retriever_name=name, **details)
-
-    return functools.wraps(function)(_wrapper(function, begin))
-
-
-def _wrapper(function: Callable[..., Any], begin: Callable[..., Retrieval]) -> Callable[..., Any]:
-    """Return the wrapper for the kind of function at hand: what inspect says of it stays true of the wrapper."""
-    if inspect.isasyncgenfunction(function):
-
-        async def async_stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
-            hits = begin(args, kwargs).async_stream(function(*args, **kwargs))
-            async with aclosing(hits):
-                async for hit in hits:
-                    yield hit
-
-        return async_stream
-    if inspect.isgeneratorfunction(function):
-
-        def stream(*args: Any, **kwargs: Any) -> Generator[Any]:
-            yield from begin(args, kwargs).stream(function(*args, **kwargs))
-
-        return stream
-    if inspect.iscoroutinefunction(function):
-
-        async def call_async(*args: Any, **kwargs: Any) -> Any:
-            return await begin(args, kwargs).result_of(function(*args, **kwargs))
-
-        return call_async
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return begin(args, kwargs).call(function, args, kwargs)
-
-    return call
-
-
-def _query_finder(function: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Return what finds the query among a call's arguments."""
+def _installed(name: str) -> str | None:
+    """Return the version of a framework; None where it is not installed."""
     try:
-        parameters = list(inspect.signature(function).parameters)
-    except (ValueError, TypeError):
-        parameters = []
-    own = [name for name in parameters if name not in _RECEIVERS]
-    wanted = next((name for name in _QUERY_NAMES if name in own), own[0] if own else "query")
-    position = parameters.index(wanted) if wanted in parameters else 0
+        return version(import_module(f"spanforge.integrations.{name}").DISTRIBUTION)
+    except PackageNotFoundError:
+        return None
 
-    def find(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if wanted in kwargs:
-            return kwargs[wanted]
-        return args[position] if position < len(args) else ""
 
-    return find
+def _state(name: str, known: str | None) -> State:
+    if known is None:
+        return "not installed"
+    numbers = tuple(int(part) for part in known.split(".")[:2] if part.isdecimal())
+    return "unsupported" if numbers < import_module(f"spanforge.integrations.{name}").OLDEST else "off"
 
 
 def _say(line: str) -> None:
     """Print what `verbose` asked for."""
     print(f"spanforge.auto: {line}")  # noqa: T201  asked for by the caller
+
+
+if auto_is_wanted():
+    quiet(setup)()

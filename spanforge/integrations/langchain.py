@@ -1,18 +1,356 @@
-"""LangChain: every retriever derived from `BaseRetriever`, by its `invoke` and `ainvoke`."""
+"""LangChain and LangGraph: one callback handler on every run, by the hook that the framework has for it."""
+
+# What is handed over has no types that hold in all versions of a framework.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import asyncio
+import functools
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, Final, NamedTuple
 
-from spanforge.integrations._patching import RetrieverPatch
+from spanforge.integrations._hooks import Hook, Undo, let_go, replaced
+from spanforge.integrations._options import is_paused
+from spanforge.integrations._questions import question_of
+from spanforge.integrations._quiet import quiet
+from spanforge.integrations._runs import RUN_FINDERS, Run
+from spanforge.integrations._stage import Stage, current_call
+from spanforge.integrations._vector_stores import wrap_searches
 
-__all__ = ["is_patched", "patch", "unpatch"]
+__all__ = ["DISTRIBUTION", "HOOKS", "OLDEST"]
+
+DISTRIBUTION: Final = "langchain-core"
+OLDEST: Final = (0, 3)
+_MAX_NODES: Final = 100_000
+_CONVERSATIONS: Final = ("thread_id", "session_id", "conversation_id")
+_KEYWORDS: Final = "search_kwargs"
+_COUNTS: Final = ("k", "top_k", "top_n")
+_asking: ContextVar[tuple[Any, dict[str, Any]] | None] = ContextVar("spanforge_asking", default=None)
+"""The retriever that is asked, which its callbacks do not say, and what it is given."""
 
 
-def _base_retriever() -> type[Any]:
-    return import_module("langchain_core.retrievers").BaseRetriever
+class _Node(NamedTuple):
+    run: Run
+    stage: Stage | None
+    is_root: bool
 
 
-_patch = RetrieverPatch(_base_retriever, "invoke", "ainvoke", query="input")
-patch, unpatch, is_patched = _patch.patch, _patch.unpatch, _patch.is_patched
+class Handler:
+    """What LangChain calls for every run of every kind; mixed into its base class for handlers once that is loaded."""
+
+    run_inline = True
+    """In the caller's own thread, task and order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._nodes: OrderedDict[Any, _Node] = OrderedDict()
+
+    # -- runs ---------------------------------------------------------------------------------------------------
+
+    @quiet
+    def on_chain_start(self, _serialized: Any, inputs: Any, **told: Any) -> None:
+        """A chain, a graph or one of its steps begins."""
+        self._begin(told, inputs)
+
+    @quiet
+    def on_tool_start(self, _serialized: Any, input_str: Any, **told: Any) -> None:
+        """A tool begins."""
+        self._begin(told, input_str)
+
+    @quiet
+    def on_chain_end(self, _outputs: Any, **told: Any) -> None:
+        """A chain, a graph or a step has ended."""
+        self._end(told)
+
+    on_tool_end = on_chain_error = on_tool_error = on_chain_end
+
+    # -- retrievers ---------------------------------------------------------------------------------------------
+
+    @quiet
+    def on_retriever_start(self, _serialized: Any, query: Any, **told: Any) -> None:
+        """A retriever is asked."""
+        if (node := self._begin(told, query, "retrieval")) is None or (stage := node.stage) is None:
+            return
+        details = _retriever(told) or {}
+        stage.query, stage.model = question_of(query), details.get("retriever_name", "")
+        node.run.asked(stage.query, **details, **_known(top_k=_top_k()))
+
+    @quiet
+    def on_retriever_end(self, documents: Any, **told: Any) -> None:
+        """A retriever has answered."""
+        self._end(told, lambda stage: stage.answered(lambda: [hit_of(one, stage.scores) for one in documents]))
+
+    @quiet
+    def on_retriever_error(self, error: BaseException, **told: Any) -> None:
+        """A retriever has failed."""
+        self._end(told, lambda stage: stage.fail(error))
+
+    # -- models -------------------------------------------------------------------------------------------------
+
+    @quiet
+    def on_chat_model_start(self, serialized: Any, messages: Any, **told: Any) -> None:
+        """A chat model is called."""
+        self._call(serialized, _first(messages), told)
+
+    @quiet
+    def on_llm_start(self, serialized: Any, prompts: Any, **told: Any) -> None:
+        """A model that completes text is called."""
+        self._call(serialized, _first(prompts), told)
+
+    def _call(self, serialized: Any, asked: Any, told: dict[str, Any]) -> None:
+        if (node := self._begin(told, asked, "generation")) is None or (stage := node.stage) is None:
+            return
+        node.run.called(question_of(asked))
+        current_call.set(stage)
+        _describe(stage, serialized or {}, told)
+
+    @quiet
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **told: Any) -> None:
+        """A piece of an answer has come; the first piece is often empty."""
+        node = self._nodes.get(told.get("run_id"))
+        if node is None or node.stage is None:
+            return
+        node.stage.details["stream"] = True
+        message = getattr(chunk, "message", None)
+        if token or getattr(message, "content", None) or getattr(message, "tool_call_chunks", None):
+            node.stage.first_token()
+
+    @quiet
+    def on_llm_end(self, response: Any, **told: Any) -> None:
+        """A model has answered."""
+        self._end(told, lambda stage: stage.answered(lambda: _answer(response)))
+
+    @quiet
+    def on_llm_error(self, error: BaseException, **told: Any) -> None:
+        """A model has failed."""
+        self._end(told, lambda stage: stage.fail(error))
+
+    # -- how they hang together ---------------------------------------------------------------------------------
+
+    def _begin(self, told: dict[str, Any], asked: Any, kind: Any = None) -> _Node | None:
+        if is_paused():
+            return None
+        run_id, parent = told["run_id"], self._nodes.get(told.get("parent_run_id"))
+        if parent is None:
+            run = Run(question_of(asked), _conversation(told.get("metadata")))
+            run.on_end = self._forget
+            run.watch_task()
+        else:
+            run = parent.run
+        stage = run.stage(kind, parent.stage if parent else None) if kind else None
+        # A step within a retriever is the retriever's: what it finds is found inside.
+        shown = stage if stage is not None or parent is None else parent.stage
+        node = _Node(run, shown, parent is None)
+        self._nodes[run_id] = node
+        run.nodes.add(run_id)
+        while len(self._nodes) > _MAX_NODES:
+            self._nodes.popitem(last=False)
+        return node
+
+    def _end(self, told: dict[str, Any], settle: Callable[[Stage], None] | None = None) -> None:
+        node = self._nodes.pop(told.get("run_id"), None)
+        if node is None:
+            return
+        node.run.nodes.discard(told.get("run_id"))
+        try:
+            if settle is not None and node.stage is not None:
+                settle(node.stage)
+        finally:
+            if node.is_root:
+                node.run.end()
+
+    def current_run(self) -> Run | None:
+        """Return the run that the code at work now was called from, as LangChain's own context says."""
+        config = sys.modules["langchain_core.runnables.config"].var_child_runnable_config.get()
+        parent = getattr((config or {}).get("callbacks"), "parent_run_id", None)
+        node = self._nodes.get(parent) if parent else None
+        return node.run if node else None
+
+    def _forget(self, run: Run) -> None:
+        for run_id in run.nodes:
+            self._nodes.pop(run_id, None)
+
+
+@quiet
+def _conversation(metadata: Any) -> Any:
+    found = metadata or {}
+    return next((found[name] for name in _CONVERSATIONS if found.get(name)), None)
+
+
+@quiet
+def _first(asked: Any) -> Any:
+    return asked[0] if asked else None
+
+
+@quiet
+def _retriever(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a retriever, as keywords of `trace_query`."""
+    metadata = told.get("metadata") or {}
+    return {
+        "retriever_name": told.get("name") or metadata.get("ls_retriever_name") or "",
+        **_known(embedding_provider=metadata.get("ls_embedding_provider") or None),
+    }
+
+
+@quiet
+def _describe(stage: Stage, serialized: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Add what is said of a model before it answers."""
+    metadata, parameters = told.get("metadata") or {}, told.get("invocation_params") or {}
+    names = (metadata.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"), told.get("name"))
+    names = (*names, serialized.get("name"))
+    stage.model = next((name for name in names if isinstance(name, str) and name), "")
+    stage.details["span_name"] = told.get("name") or "rag-generation"
+    stage.details.update(_known(provider=metadata.get("ls_provider"), temperature=metadata.get("ls_temperature")))
+
+
+@quiet
+def hit_of(document: Any, scores: Mapping[int, tuple[Any, Any]]) -> Any:
+    """Return a document as a dict, which costs less to read than asking it for every name that there might be."""
+    content = getattr(document, "page_content", None)
+    if content is None:
+        return document
+    hit = {"id": getattr(document, "id", None), "content": content, "metadata": document.metadata}
+    return {**hit, "score": scores[id(document)][1]} if id(document) in scores else hit
+
+
+def _known(**details: Any) -> dict[str, Any]:
+    return {name: value for name, value in details.items() if value is not None}
+
+
+def _answer(response: Any) -> dict[str, Any]:
+    """Return what an answer says of itself."""
+    generation = response.generations[0][0] if response.generations and response.generations[0] else None
+    message = getattr(generation, "message", None)
+    said: Mapping[str, Any] = {
+        **(response.llm_output or {}),
+        **(getattr(generation, "generation_info", None) or {}),
+        **(getattr(message, "response_metadata", None) or {}),
+    }
+    own_id = getattr(message, "id", None)
+    is_made_up = isinstance(own_id, str) and own_id.startswith(("run-", "lc_run-", "lc_"))
+    return _known(
+        response_model=said.get("model_name") or said.get("model"),
+        response_id=said.get("id") or (None if is_made_up else own_id),
+        finish_reason=said.get("finish_reason") or said.get("stop_reason") or said.get("done_reason"),
+        **_tokens(getattr(message, "usage_metadata", None), said.get("token_usage") or {}),
+    )
+
+
+def _tokens(usage: Mapping[str, Any] | None, older: Mapping[str, Any]) -> dict[str, Any]:
+    if usage is None:
+        return {"prompt_tokens": older.get("prompt_tokens"), "output_tokens": older.get("completion_tokens")}
+    given, taken = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
+    return {
+        "prompt_tokens": usage.get("input_tokens"),
+        "output_tokens": usage.get("output_tokens"),
+        "cached_tokens": given.get("cache_read"),
+        "cache_write_tokens": given.get("cache_creation"),
+        "reasoning_tokens": taken.get("reasoning"),
+    }
+
+
+def _register(module: ModuleType) -> Undo:
+    from langchain_core.callbacks.base import BaseCallbackHandler  # noqa: PLC0415  only where it is loaded anyway
+
+    handler = type("SpanforgeHandler", (Handler, BaseCallbackHandler), {})()
+    hook = (ContextVar("spanforge_langchain", default=handler), True, None, None)
+    module._configure_hooks.append(hook)  # noqa: SLF001  what `register_configure_hook` does, which cannot be undone
+    RUN_FINDERS.append(handler.current_run)
+
+    def undo() -> None:
+        module._configure_hooks.remove(hook)  # noqa: SLF001
+        RUN_FINDERS.remove(handler.current_run)
+
+    return undo
+
+
+@quiet
+def _top_k() -> int | None:
+    """Return how many documents the retriever was asked for, as far as it says."""
+    retriever, given = _asking.get() or (None, {})
+    own = {name: getattr(retriever, name) for name in _possible_counts(type(retriever))}
+    places: tuple[Mapping[str, Any], ...] = (given, own.pop(_KEYWORDS, None) or {}, own)
+    found = (place.get(name) for place in places if place for name in _COUNTS)
+    return next((value for value in found if isinstance(value, int)), None)
+
+
+@functools.lru_cache(maxsize=256)
+def _possible_counts(kind: Any) -> tuple[str, ...]:
+    """Return what retrievers of a class may say of it: that it says nothing takes a model of pydantic long to say."""
+    known = getattr(kind, "model_fields", {})
+    return tuple(name for name in (_KEYWORDS, *_COUNTS) if name in known or hasattr(kind, name))
+
+
+def _watched(original: Any) -> Any:
+    """Wrap a coroutine function whose cancelling LangChain tells nobody of."""
+
+    @functools.wraps(original)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await original(*args, **kwargs)
+        except asyncio.CancelledError:
+            _cancelled()
+            raise
+
+    return call
+
+
+def _asked(original: Any) -> Any:
+    """Wrap a retriever's `invoke`."""
+
+    @functools.wraps(original)
+    def invoke(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _asking.set((self, kwargs))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _asking.reset(token)
+
+    return invoke
+
+
+def _asked_async(original: Any) -> Any:
+    """Wrap a retriever's `ainvoke`."""
+
+    @functools.wraps(original)
+    async def ainvoke(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _asking.set((self, kwargs))
+        try:
+            return await original(self, *args, **kwargs)
+        finally:
+            _asking.reset(token)
+
+    return ainvoke
+
+
+def _ask(module: ModuleType) -> Undo:
+    undos = [
+        replaced(module.BaseRetriever, "invoke", _asked),
+        replaced(module.BaseRetriever, "ainvoke", _asked_async),
+    ]
+    return lambda: let_go(undos)
+
+
+@quiet
+def _cancelled() -> None:
+    if (stage := current_call.get()) is not None:
+        stage.cancel()
+        stage.run.end_if_alone(stage)
+
+
+def _watch(class_name: str, method: str) -> Callable[[ModuleType], Undo]:
+    return lambda module: replaced(getattr(module, class_name), method, _watched)
+
+
+HOOKS: Final = (
+    Hook("langchain_core.tracers.context", _register),
+    Hook("langchain_core.language_models.chat_models", _watch("BaseChatModel", "agenerate")),
+    Hook("langchain_core.retrievers", _ask),
+    Hook("langchain_core.vectorstores.base", wrap_searches),
+    Hook("langchain_core.language_models.llms", _watch("BaseLLM", "agenerate")),
+)

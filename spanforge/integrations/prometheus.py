@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spanforge.exceptions import MissingExtraError
+from spanforge.metrics import MetricsSink, families
 from spanforge.sdk import sf_rag
-from spanforge.sdk.metrics import MetricsSink, families
 
 try:
     from prometheus_client import Metric
