@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanforge.reference._extras import load
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+from spanforge.reference.failures import RagFailure, Translated
 
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 
@@ -26,6 +24,7 @@ _ERRORS = (
     "RuntimeException",
 )
 """The runtime's own errors, which have no base but Exception."""
+_REFUSED_INPUT = "The ONNX model did not accept its input; is it a model of this kind?"
 
 
 class OnnxModel:
@@ -40,7 +39,7 @@ class OnnxModel:
         MissingExtraError: The extra ``onnx`` is not installed.
     """
 
-    def __init__(self, folder: str, max_tokens: int, failure: Callable[[str], Exception]) -> None:
+    def __init__(self, folder: str, max_tokens: int, failure: Callable[[str], RagFailure]) -> None:
         root = Path(folder)
         self._failure = failure
         model = next((root / name for name in _MODEL_FILES if (root / name).is_file()), None)
@@ -55,13 +54,8 @@ class OnnxModel:
         runtime = load("onnxruntime", "onnx")
         states = runtime.capi.onnxruntime_pybind11_state
         self._errors: tuple[type[Exception], ...] = (RuntimeError, ValueError, *(getattr(states, n) for n in _ERRORS))
-        damaged = False
-        try:
+        with Translated(self._errors, lambda _: failure("The model file of the 'onnx:' folder cannot be loaded.")):
             self._session: Any = runtime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-        except self._errors:
-            damaged = True
-        if damaged:
-            raise failure("The model file of the 'onnx:' folder cannot be loaded.")
         self._inputs = {item.name for item in self._session.get_inputs()}
 
     def run(self, texts: Sequence[str | tuple[str, str]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -73,14 +67,8 @@ class OnnxModel:
             "attention_mask": mask,
             "token_type_ids": np.array([encoding.type_ids for encoding in encodings], dtype=np.int64),
         }
-        failed = False
-        output: Any = None
-        try:
+        with Translated(self._errors, lambda _: self._failure(_REFUSED_INPUT)):
             output = self._session.run(None, {name: feeds[name] for name in self._inputs & feeds.keys()})[0]
-        except self._errors:
-            failed = True
-        if failed:
-            raise self._failure("The ONNX model did not accept its input; is it a model of this kind?")
         return np.asarray(output, dtype=np.float32), mask
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from spanforge.reference.models import Visibility
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from spanforge.reference.models import DataSource, User
+from spanforge.reference.models import DataSource, User, Visibility
 
 
 def may_query(user: User, source: DataSource) -> bool:  # noqa: PLR0911 - one line a row of the contract's table

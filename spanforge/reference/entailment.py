@@ -7,27 +7,25 @@ claim together may decide. No such model comes with this package.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from spanforge.reference import grounding
 from spanforge.reference._onnx import OnnxModel
-from spanforge.reference.failures import GroundingFailed, InvalidInput
+from spanforge.reference.failures import GroundingFailed, InvalidInput, Translated
+from spanforge.reference.grounding import AnswerGrounding, ClaimVerdict, Groundability
 from spanforge.reference.grounding.verify import claims_of, summed_up
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spanforge.reference.grounding import AnswerGrounding, ClaimVerdict, Groundability
 
 UNCERTAIN: Final = (0.3, 0.8)
 """Support probabilities, from and to, between which the second judge is asked."""
 _DECIDES_AT: Final = 0.5
 _MAX_TOKENS: Final = 512
 _LABELS: Final = ("entailment", "contradiction")
+_NO_LABELS: Final = "config.json of a cross-encoder needs id2label with entailment and contradiction."
 
 
 class Entailment(NamedTuple):
@@ -139,11 +137,11 @@ class SecondOpinion:
 
 def _columns_of(config: Path) -> tuple[int, int]:
     """Return where the classes of entailment and contradiction stand in the model's output."""
-    try:
+    with Translated(
+        (OSError, ValueError, LookupError, TypeError, AttributeError), lambda _: GroundingFailed(_NO_LABELS)
+    ):
         names = {str(label).lower(): int(place) for place, label in json.loads(config.read_bytes())["id2label"].items()}
         columns = (names[_LABELS[0]], names[_LABELS[1]])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        columns = None
-    if columns is None or min(columns) < 0:
-        raise GroundingFailed("config.json of a cross-encoder needs id2label with entailment and contradiction.")
+    if min(columns) < 0:
+        raise GroundingFailed(_NO_LABELS)
     return columns

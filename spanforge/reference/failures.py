@@ -7,15 +7,13 @@ sub-contract and "Failure Summary").
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from types import TracebackType
+from typing import ClassVar
 
 from spanforge.exceptions import SpanforgeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 
 class Stage(StrEnum):
@@ -190,6 +188,15 @@ class InvalidInput(RagFailure, ValueError):  # noqa: N818 - named like its sibli
 def failure_codes() -> dict[str, type[RagFailure]]:
     """Return every failure class by its code."""
     return {cls.code: cls for cls in RagFailure.__subclasses__()}
+
+
+@contextmanager
+def undoing(undo: Callable[[], object]) -> Generator[None]:
+    """Undo what was done before, where the block does not come to its end."""
+    with ExitStack() as left:
+        left.callback(undo)
+        yield
+        left.pop_all()
 
 
 class Translated(AbstractContextManager[None]):

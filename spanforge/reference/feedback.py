@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from spanforge.namespaces.feedback import FeedbackRating
 from spanforge.reference.failures import InvalidInput
+from spanforge.reference.models import RagResult
 from spanforge.sdk import sf_feedback, sf_rag
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spanforge.reference.models import RagResult
 
 POOR_RATING = 2
 """Rating on the scale of 1 to 5 up to which a person is asked (protocol, automatic triggers)."""
@@ -42,14 +39,32 @@ def submit_feedback(
     """
     if not _WORST <= rating <= _BEST:
         raise InvalidInput("rating must be a whole number from 1 to 5.")
-    feedback_id = sf_feedback.submit(
+    return record_rating(
         result.session_id,
-        rating=f"star_{rating}",
+        FeedbackRating(f"star_{rating}"),
         comment=comment,
+        issues=issues,
         user_id=user_id,
-        metadata={"issues": list(issues), "status": result.status.value},
+        status=result.status.value,
     )
-    if rating <= POOR_RATING:
-        value, threshold = float(rating), float(POOR_RATING)
-        sf_rag.escalate(result.session_id, "low-rating", trigger="rating", level=1, value=value, threshold=threshold)
+
+
+def record_rating(
+    session_id: str,
+    rating: FeedbackRating,
+    *,
+    comment: str | None = None,
+    issues: Sequence[str] = (),
+    user_id: str | None = None,
+    status: str = "",
+) -> str:
+    """Do as `submit_feedback` does with any rating: thumbs, stars, a Likert answer, or a comment alone.
+
+    ``status`` is how the run ended, where that is known.
+    """
+    metadata = {"issues": list(issues), **({"status": status} if status else {})}
+    feedback_id = sf_feedback.submit(session_id, rating=rating, comment=comment, user_id=user_id, metadata=metadata)
+    if rating.points is not None and rating.points <= POOR_RATING:
+        value, threshold = float(rating.points), float(POOR_RATING)
+        sf_rag.escalate(session_id, "low-rating", trigger="rating", level=1, value=value, threshold=threshold)
     return feedback_id

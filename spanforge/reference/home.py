@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Self
 
 from spanforge.reference._extras import load
-from spanforge.reference.catalog import Catalog
 from spanforge.reference.embedding import Embedder, open_embedder
-from spanforge.reference.failures import EmbeddingFailed, IndexUnavailable
-from spanforge.reference.index import MemoryIndex
+from spanforge.reference.failures import EmbeddingFailed, IndexUnavailable, Translated, undoing
+from spanforge.reference.index import Index, MemoryIndex
 from spanforge.reference.index.lance import LanceIndex
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from spanforge.reference.index import Index
+from spanforge.reference.ingesting.catalog import Catalog
+from spanforge.reference.ingesting.jobs import CATALOG_FILE
 
 AUTO = "auto"
 BUNDLED_EMBEDDER = "wordllama"
+
+_NO_FOLDER = "The index's folder cannot be made; check the path and its permissions."
+
+
+class WriteLock:
+    """Writers of one folder take turns: those of this process first among themselves, without looking again and again.
+
+    Whoever holds it may take it once more.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._threads = threading.RLock()
+        self._processes = load("filelock", "reference").FileLock(home / "write.lock", thread_local=False)
+
+    def __enter__(self) -> Self:
+        self._threads.acquire()
+        with undoing(self._threads.release):
+            self._processes.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._processes.release()
+        self._threads.release()
 
 
 class Home:
@@ -34,18 +54,11 @@ class Home:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        failed = False
         if path is not None:
-            try:
+            with Translated((OSError,), lambda _: IndexUnavailable(_NO_FOLDER)):
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            except OSError:
-                failed = True
-        if failed:
-            raise IndexUnavailable("The index's folder cannot be made; check the path and its permissions.")
-        self.catalog = Catalog(None if path is None else path / "catalog.sqlite")
-        self.write_lock: AbstractContextManager[Any] = (
-            threading.RLock() if path is None else load("filelock", "reference").FileLock(path / "write.lock")
-        )
+        self.catalog = Catalog(None if path is None else path / CATALOG_FILE)
+        self.write_lock: AbstractContextManager[Any] = threading.RLock() if path is None else WriteLock(path)
 
     def open_embedder(self, wanted: str | Embedder | None) -> Embedder | None:
         """Open the embedder asked for, and hold the folder to it.

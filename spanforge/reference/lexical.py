@@ -10,13 +10,10 @@ import math
 import re
 import threading
 import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from spanforge.reference._extras import load
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
 
 K1, B = 1.2, 0.75
 """BM25's saturation and length normalisation, the same in every engine."""
@@ -24,148 +21,50 @@ _UNSEEN_PASSAGES = 20
 """Passages supposed to exist beside the given ones, without the terms: over one or two passages, frequency says
 nothing, and a word that all of them hold is not thereby a common one."""
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")  # "price_eur" is two words, "1.5" is one
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "above",
-        "after",
-        "again",
-        "against",
-        "all",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "been",
-        "before",
-        "being",
-        "below",
-        "between",
-        "both",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "don",
-        "down",
-        "during",
-        "each",
-        "few",
-        "for",
-        "from",
-        "further",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "here",
-        "hers",
-        "herself",
-        "him",
-        "himself",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "itself",
-        "just",
-        "me",
-        "more",
-        "most",
-        "my",
-        "myself",
-        "no",
-        "nor",
-        "not",
-        "now",
-        "of",
-        "off",
-        "on",
-        "once",
-        "only",
-        "or",
-        "other",
-        "our",
-        "ours",
-        "ourselves",
-        "out",
-        "over",
-        "own",
-        "s",
-        "same",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "t",
-        "than",
-        "that",
-        "the",
-        "their",
-        "theirs",
-        "them",
-        "themselves",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "through",
-        "to",
-        "too",
-        "under",
-        "until",
-        "up",
-        "upon",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yours",
-        "yourself",
-        "yourselves",
-    ]
-)
+_IDEOGRAPHS = r"\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_UNSPACED = re.compile(f"[{_IDEOGRAPHS}]")
+_RUN = re.compile(f"[{_IDEOGRAPHS}]+|[^{_IDEOGRAPHS}]+")
+_GREEK = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]+")
+_STOP_WORDS = """
+a about above after again against all am an and any are as at be because been before being below between both but by
+can could did do does doing don down during each few for from further had has have having he her here hers herself him
+himself his how i if in into is it its itself just me more most my myself no nor not now of off on once only or other
+our ours ourselves out over own s same she should so some such t than that the their theirs them themselves then there
+these they this those through to too under until up upon us very was we were what when where which while who whom
+whose why will with would you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 _stemmer_of_thread = threading.local()
 
 
+def under_heading(heading: str, text: str) -> str:
+    """Return a passage with the headings over it, unless it begins with its own."""
+    return f"{heading}\n{text}" if heading and not text.startswith("#") else text
+
+
 def words(text: str) -> list[str]:
-    """Return the lower-cased words and numbers of ``text``, compatibility forms folded."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    """Return the lower-cased words and numbers of ``text``, compatibility forms folded.
+
+    Scripts that write no blanks between words give each two neighbouring characters; Greek loses its accents, which
+    capitals do not have.
+    """
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    folded = _GREEK.sub(_without_accents, unicodedata.normalize("NFKC", text).lower())
+    return [piece for word in _WORD.findall(folded) for piece in ([word] if word.isascii() else _pieces(word))]
+
+
+def _pieces(word: str) -> Iterator[str]:
+    for run in _RUN.findall(word):
+        if len(run) > 1 and _UNSPACED.match(run):
+            yield from (run[i : i + 2] for i in range(len(run) - 1))
+        else:
+            yield run
+
+
+def _without_accents(match: re.Match[str]) -> str:
+    letters = (c for c in unicodedata.normalize("NFD", match[0]) if not unicodedata.combining(c))
+    return "".join(letters).replace("\u03c2", "\u03c3")
 
 
 def terms(text: str) -> list[str]:

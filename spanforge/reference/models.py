@@ -6,14 +6,19 @@ that hold text of a query, a document or an answer stay out of every ``repr``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from pydantic.alias_generators import to_camel
 
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
+PARTLY_READ = "partly_read"
+"""Key in the metadata of a passage whose document holds text that was not read: the share of its words that was. In
+capitals, the code of the warning."""
 Identifier = Annotated[str, Field(min_length=1, max_length=512)]
 
 
@@ -55,6 +60,7 @@ class DataSource(ContractModel):
     """A named set of documents with one owner and one visibility inside one organisation.
 
     Attributes:
+        name: What people call it; free, and not unique.
         visibility: Which of the access rules holds.
         roles: For ``role``: holders of any of these may query.
         teams: For ``team``: members of any of these may query.
@@ -66,6 +72,7 @@ class DataSource(ContractModel):
     data_source_id: Identifier
     org_id: Identifier = "local"
     owner_id: Identifier = "local"
+    name: str = Field(default="", max_length=200)
     visibility: Visibility = Visibility.PUBLIC
     roles: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
@@ -169,14 +176,51 @@ class JobStatus(StrEnum):
     FAILED = "failed"
 
 
-class IngestionInput(ContractModel):
-    """What to ingest, into which data source, and how to cut it."""
+MIN_CHUNK, MAX_CHUNK = 16, 8_192
+"""Bounds of the length of a passage, in tokens."""
+_USUAL_OVERLAP = 50
 
-    documents: list[Document]
+
+def usual_overlap(data: Mapping[str, Any]) -> int:
+    """Return the overlap where none is given, from the fields before it: 50 tokens, or half of a smaller passage."""
+    return min(_USUAL_OVERLAP, data.get("chunk_size", MAX_CHUNK) // 2)
+
+
+def at_most_half(overlap: int, info: ValidationInfo) -> int:
+    """Return an overlap that is at most half of the passage: with more, passages repeat each other without bound.
+
+    Raises:
+        ValueError: It is more.
+    """
+    if overlap > info.data.get("chunk_size", MAX_CHUNK) // 2:
+        raise ValueError("must be at most half of the chunk size")
+    return overlap
+
+
+Overlap = Annotated[int, Field(default_factory=usual_overlap, ge=0), AfterValidator(at_most_half)]
+
+
+class IngestionInput(ContractModel):
+    """What to ingest, into which data source, and how to cut it.
+
+    Attributes:
+        documents: Documents, or paths of files and folders.
+        chunk_size: Greatest length of a passage in tokens.
+        chunk_overlap: Tokens neighbouring passages may share, at most half of the size; where left out 50, or half of a
+            smaller size.
+        embedding_model: Left out, or the name of the index's own.
+    """
+
+    documents: list[Document | Path | str]
     data_source_id: Identifier
-    chunk_size: int = Field(default=512, ge=16, le=8192)
-    chunk_overlap: int = Field(default=50, ge=0)
+    chunk_size: int = Field(default=512, ge=MIN_CHUNK, le=MAX_CHUNK)
+    chunk_overlap: Overlap
     embedding_model: str | None = None
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Return how to cut, as a job takes it."""
+        return {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
 
 
 class DocumentFailure(ContractModel):
@@ -193,9 +237,11 @@ class IngestionOutput(ContractModel):
     Attributes:
         indexed: Documents whose chunks are in the index, unchanged ones included.
         unchanged: Documents that were in the index already with the same bytes; they cost nothing.
+        removed: Documents that are gone from the folders, and with this job from the index.
         chunks: Chunks of the indexed documents.
         vector_ids: Ids in the index of the chunks written by this job, the first ten thousand.
         total: Documents of the job, as far as known.
+        warnings: Documents in the index that hold text which was not read, and how much.
         reason: Why a job failed: a failure code, or ``CANCELLED``.
     """
 
@@ -204,10 +250,12 @@ class IngestionOutput(ContractModel):
     status: JobStatus
     indexed: int = 0
     unchanged: int = 0
+    removed: int = 0
     chunks: int = 0
     vector_ids: list[str] = Field(default_factory=list[str], repr=False)
     total: int = 0
     failures: list[DocumentFailure] = Field(default_factory=list[DocumentFailure])
+    warnings: list[DocumentFailure] = Field(default_factory=list[DocumentFailure])
     reason: str | None = None
 
     @property
@@ -229,6 +277,32 @@ class RetrievalInput(ContractModel):
     filters: list[Filter] = Field(default_factory=list[Filter])
     rerank: bool = True
     rerank_model: str | None = None
+
+
+MAX_HISTORY = 32
+"""Earlier questions that are read."""
+
+
+class QuestionInput(RetrievalInput):
+    """Inputs of all stages of a question together.
+
+    Attributes:
+        strict_mode: Refuse rather than answer beyond the documents.
+        max_tokens: Budget of the whole prompt.
+        template: Prompt template with ``{context}`` and ``{query}``.
+        model: Model for an answerer that has several.
+        temperature: Randomness of a model's wording.
+        history: What was asked before in the same conversation, the latest last: a follow-up is read with it.
+        conversation_id: The conversation that the question is a turn of; what it asked last is remembered.
+    """
+
+    strict_mode: bool = False
+    max_tokens: int = Field(default=2_000, ge=1)
+    template: str | None = Field(default=None, repr=False)
+    model: str | None = None
+    temperature: float = Field(default=0.3, ge=0.0, le=2.0)
+    history: list[str] = Field(default_factory=list[str], max_length=MAX_HISTORY, repr=False)
+    conversation_id: Identifier | None = None
 
 
 class RetrievalOutput(ContractModel):
@@ -312,11 +386,19 @@ class AnsweringInput(ContractModel):
 
 
 class AnsweringOutput(ContractModel):
-    """The answer and the passages it refers to."""
+    """The answer and the passages it refers to.
+
+    Attributes:
+        confidence: Probability in [0, 1] that the answer is right.
+        is_quoted: Whether it is made of quotations, whose confidence needs no bearing out by the passages.
+        is_certain: False where the answerer shows the closest passages only because it knows nothing better.
+    """
 
     answer: str = Field(repr=False)
     citations_used: list[Citation]
     confidence: Score
+    is_certain: bool = True
+    is_quoted: bool = False
     model: str
     prompt_tokens: int = 0
     output_tokens: int = 0
@@ -347,6 +429,7 @@ class RagStatus(StrEnum):
     GROUNDED = "grounded"
     PARTIALLY_GROUNDED = "partially_grounded"
     NOT_GROUNDED = "not_grounded"
+    UNCERTAIN = "uncertain"
     UNVERIFIED = "unverified"
     NO_INFORMATION = "no_information"
 
@@ -356,10 +439,14 @@ class RagResult(ContractModel):
 
     Attributes:
         answer: The answer, or the one constant refusal.
-        confidence: Calibrated probability that the answer is right; 0 for a refusal.
-        grounding_score: Supported claims over all claims; 1.0 where nothing is claimed, as in a refusal (the trace
-            then carries no score); absent where the check failed.
-        status: ``no_information`` for a refusal.
+        confidence: Calibrated probability in [0, 1] that the answer is right; 0 for a refusal.
+        grounding_score: Supported claims over all claims, in [0, 1]: whether the passages say what the answer says, and
+            not whether that answers the question; absent where nothing is claimed, as in a refusal, and where the
+            check failed.
+        status: ``no_information`` for a refusal; ``uncertain`` where the closest passages are shown because they are
+            less likely right than not, however well grounded.
+        weakest_claim: Probability in [0, 1] that the passages support the least supported claim; absent where there is
+            none.
         failure: Code of the failure that led to a refusal, else absent.
         recovery: Which recovery produced the answer, else absent.
         latencies_ms: Wall-clock milliseconds by stage.
@@ -374,6 +461,7 @@ class RagResult(ContractModel):
     status: RagStatus
     claims_total: int = 0
     claims_supported: int = 0
+    weakest_claim: Score | None = None
     claims: list[CheckedClaim] = Field(default_factory=list[CheckedClaim])
     ungrounded_claims: list[str] = Field(default_factory=list[str], repr=False)
     gaps: list[str] = Field(default_factory=list[str], repr=False)

@@ -10,43 +10,49 @@ Example:
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self, Unpack
 
 from spanforge import _clock
 from spanforge.reference import grounding, tracing
 from spanforge.reference.access import accessible, may_change
-from spanforge.reference.answering import ExtractiveAnswerer
-from spanforge.reference.chunking import Chunker
-from spanforge.reference.failures import InvalidInput, PermissionDenied
-from spanforge.reference.flow import Flow
+from spanforge.reference.answering import Answerer, ExtractiveAnswerer
+from spanforge.reference.asking.attempt import Ask, Parts
+from spanforge.reference.asking.flow import Flow, Told, at_once, awaited, without_waiting
+from spanforge.reference.asking.following import Conversations
+from spanforge.reference.asking.grounding_checks import Grounder
+from spanforge.reference.asking.options import LOCAL_USER, AskOptions, RetrieveOptions, retrieval_input, to_ask, user_of
+from spanforge.reference.asking.recovery import AnswerCache, RecoverySettings
+from spanforge.reference.asking.selection import SelectionSettings
+from spanforge.reference.embedding import Embedder
+from spanforge.reference.failures import InvalidInput, NotGrounded, PermissionDenied
 from spanforge.reference.home import Home
-from spanforge.reference.index import Selection
-from spanforge.reference.ingestion import Ingestor, Turn
-from spanforge.reference.jobs import Jobs
-from spanforge.reference.models import DataSource, Document, RagResult, RagStatus
-from spanforge.reference.options import LOCAL_USER, AskOptions, RetrieveOptions, retrieval_input, to_ask
+from spanforge.reference.index import Index, IndexRow, Selection
+from spanforge.reference.ingesting.catalog import DocumentRecord
+from spanforge.reference.ingesting.chunking import Chunker
+from spanforge.reference.ingesting.ingestor import Ingestor, Turn
+from spanforge.reference.ingesting.jobs import Jobs
+from spanforge.reference.ingesting.loading import folders
+from spanforge.reference.ingesting.run import CANCELLED, failed
+from spanforge.reference.models import (
+    DataSource,
+    Document,
+    IngestionInput,
+    IngestionOutput,
+    RagResult,
+    RagStatus,
+    RetrievalOutput,
+    User,
+)
 from spanforge.reference.parsing import DEFAULT_LIMITS, Limits
-from spanforge.reference.recovery import AnswerCache, RecoverySettings
-from spanforge.reference.retrieval import Retriever
-from spanforge.reference.run import Parts
-from spanforge.reference.selection import SelectionSettings
+from spanforge.reference.retrieving.reranking import Reranker
+from spanforge.reference.retrieving.retriever import RetrievalSettings, Retriever
+from spanforge.reference.retrieving.understanding import process_query
 from spanforge.reference.tokens import default_counter
-from spanforge.reference.understanding import process_query
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
-
-    from spanforge.reference.answering import Answerer
-    from spanforge.reference.checks import Grounder
-    from spanforge.reference.embedding import Embedder
-    from spanforge.reference.index import Index
-    from spanforge.reference.models import IngestionOutput, RetrievalOutput, User
-    from spanforge.reference.rerank import Reranker
-    from spanforge.reference.retrieval import RetrievalSettings
-    from spanforge.sdk.scopes import SessionScope
+from spanforge.reference.wording import checked
 
 DEFAULT_SOURCE = "default"
 
@@ -67,7 +73,7 @@ class Pipeline:
         selection: How the context is chosen.
         recovery: What is done when a run does not end well.
         max_chunks: Quota of the index; beyond it ingestion fails with INDEX_FULL.
-        limits: What a document may unfold to; beyond it, it fails with PARSE_ERROR and the others go on.
+        limits: What a document may cost; beyond it, it fails with PARSE_ERROR and the others go on.
         pipeline_name: Name in the trace.
         namespace: Namespace in the trace.
 
@@ -105,9 +111,13 @@ class Pipeline:
             selection=selection or SelectionSettings(),
             grounder=grounder,
         )
-        self._flow = Flow(self._parts, recovery or RecoverySettings(), AnswerCache())
-        self.jobs = Jobs(self.catalog, self._home.path, self._ingestor)
+        self._answers = AnswerCache()
+        self._flow = Flow(self._parts, recovery or RecoverySettings(), self._answers)
+        self._conversations = Conversations()
+        self.writing = self._home.write_lock
+        self.jobs = Jobs(self.catalog, self._home.path, self._ingestor, self.writing)
         self._limits = limits
+        self._quota = max_chunks
         self._pipeline_name = pipeline_name
         self._namespace = namespace
 
@@ -130,40 +140,48 @@ class Pipeline:
         data_source_id: str = DEFAULT_SOURCE,
         *,
         chunk_size: int = 512,
-        chunk_overlap: int = 50,
+        chunk_overlap: int | None = None,
+        embedding_model: str | None = None,
+        keep_missing: bool = False,
         user: User = LOCAL_USER,
         report: Callable[[IngestionOutput], None] | None = None,
         background: bool = False,
     ) -> IngestionOutput:
         """Ingest files, folders or documents into a data source, and return the job.
 
-        A data source that does not exist is created: public in the user's organisation, owned by the user.
+        A data source that does not exist is created: public in the user's organisation, owned by the user. Of a folder
+        that was ingested before, what is not in it any more is forgotten.
 
         Args:
             documents: Paths of files and folders, or documents.
             data_source_id: Where they belong.
             chunk_size: Greatest length of a passage in tokens.
-            chunk_overlap: Tokens neighbouring passages may share.
+            chunk_overlap: Tokens neighbouring passages may share, at most half of the size; 50 or that half where left
+                out.
+            embedding_model: Left out, or the name of the index's own; see `modes`.
+            keep_missing: Keep in the index what is gone from the folders.
             user: Who ingests.
             report: Called with the job's state after each document.
             background: Return at once with a queued job and work on in a thread.
 
         Raises:
             PermissionDenied: The user may not change the data source.
-            InvalidInput: ``data_source_id`` is empty, or ``chunk_overlap`` is not less than ``chunk_size``.
+            InvalidInput: A value is outside what the contract allows.
         """
-        if not 0 <= chunk_overlap < chunk_size:
-            raise InvalidInput("chunk_overlap must be at least 0 and less than chunk_size.")
-        if not data_source_id:
-            raise InvalidInput("data_source_id must not be empty.")
+        items = [documents] if isinstance(documents, str | Path | Document) else list(documents)
+        said = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap, "embedding_model": embedding_model}
+        given = {name: value for name, value in said.items() if value is not None}
+        request = checked(IngestionInput, {"documents": items, "data_source_id": data_source_id, **given})
+        if request.embedding_model not in (None, self.modes["embedder"]):
+            raise InvalidInput("embedding_model: must be left out, or name the index's own; see Pipeline.modes.")
         self._writable_source(data_source_id, user)
-        items = [documents] if isinstance(documents, str | Path | Document) else documents
-        settings = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-        job, todo = self.jobs.create(items, user, data_source_id, settings)
+        synced = [] if keep_missing else folders(request.documents)
+        job = self.jobs.create(request.documents, user, data_source_id, {**request.cut, "folders": synced})
         if background:
-            self.jobs.start(job, todo, user, settings)
+            self.jobs.start(job)
             return job
-        return self.jobs.run(job, todo, user, settings, report)
+        # Nothing to do only where it was cancelled, or its source deleted, since.
+        return self.jobs.run(job.job_id, report) or failed(job, CANCELLED)
 
     def ingest_bundled_corpus(self, data_source_id: str = "bundled") -> IngestionOutput:
         """Ingest the small corpus that comes with the package."""
@@ -176,10 +194,15 @@ class Pipeline:
         """Create a data source, or change who may see it.
 
         Raises:
-            PermissionDenied: It exists and is not the user's to change, or would belong to another
-            organisation.
+            PermissionDenied: It exists and is not the user's to change, or would belong to another organisation, or to
+                another owner without the owner's own doing.
         """
-        if source.org_id != user.org_id or not self.catalog.put_source(source, lambda known: may_change(user, known)):
+
+        def may_replace(known: DataSource) -> bool:
+            # Who owns a source is its owner's to say.
+            return may_change(user, known) and known.owner_id in {source.owner_id, user.user_id}
+
+        if source.org_id != user.org_id or not self.catalog.put_source(source, may_replace):
             raise PermissionDenied
 
     def sources(self, user: User = LOCAL_USER) -> list[DataSource]:
@@ -187,6 +210,27 @@ class Pipeline:
         known = self.catalog.sources(user.org_id)
         names = set(accessible(user, known))
         return [source for source in known if source.data_source_id in names]
+
+    def documents(self, data_source_id: str = DEFAULT_SOURCE, *, user: User = LOCAL_USER) -> list[DocumentRecord]:
+        """Return the documents of a data source that stand in the index.
+
+        Raises:
+            PermissionDenied: There is no such data source that the user may query or change.
+        """
+        source = self.catalog.source(user.org_id, data_source_id)
+        if source is None or not (accessible(user, [source]) or may_change(user, source)):
+            raise PermissionDenied
+        return self.catalog.documents(user.org_id, data_source_id)
+
+    def passage(self, chunk_id: str, *, user: User = LOCAL_USER) -> IndexRow | None:
+        """Return a passage of a data source that the user may query, None where there is none of this id.
+
+        Raises:
+            IndexUnavailable: The index cannot be read.
+        """
+        sources = accessible(user, self.catalog.sources(user.org_id))
+        found = self.index.rows(Selection(user.org_id, sources, chunk_ids=(chunk_id,)), 1)
+        return found[0] if found else None
 
     def delete(self, data_source_id: str, document_ids: Sequence[str] | None = None, *, user: User = LOCAL_USER) -> int:
         """Delete documents, or a whole data source, and return how many passages went.
@@ -197,16 +241,17 @@ class Pipeline:
             PermissionDenied: There is no such data source that the user may change.
         """
         wanted = None if document_ids is None else tuple(document_ids)
-        with self._home.write_lock:
+        with self.writing:
             source = self.catalog.source(user.org_id, data_source_id)
             if source is None or not may_change(user, source):
                 raise PermissionDenied
             if wanted is None:
-                self.catalog.drop_source(user.org_id, data_source_id)
+                self.jobs.forget(self.catalog.drop_source(user.org_id, data_source_id))
             else:
                 self.catalog.drop_documents(user.org_id, data_source_id, wanted)
             deleted = self.index.delete(Selection(user.org_id, (data_source_id,), document_ids=wanted))
             self.index.settle()
+            self.forget_answers()
             return deleted
 
     # --- questions ---
@@ -225,8 +270,8 @@ class Pipeline:
             EmbeddingFailed: The question cannot be embedded.
             InvalidInput: A value is outside what the contract allows.
         """
+        user = user_of(options, RetrieveOptions)
         request = retrieval_input(query, options)
-        user = options.get("user", LOCAL_USER)
         return self._parts.retriever.retrieve(
             request, process_query(query), org_id=user.org_id, sources=self._accessible(options)
         )
@@ -250,7 +295,7 @@ class Pipeline:
             GroundingFailed: Strict mode, and the grounder failed.
             InvalidInput: A value is outside what the contract allows.
         """
-        *_, result = self._run(question, options, stream=False)
+        *_, result = without_waiting(self._run(question, options, at_once, stream=False))
         return _result(result)
 
     def stream(self, question: str, **options: Unpack[AskOptions]) -> Iterator[str | RagResult]:
@@ -259,18 +304,20 @@ class Pipeline:
         In strict mode an answer is shown only after it is verified: the result comes without pieces before
         it.
         """
-        return self._run(question, options, stream=True)
+        return without_waiting(self._run(question, options, at_once, stream=True))
 
     async def aask(self, question: str, **options: Unpack[AskOptions]) -> RagResult:
         """Answer as `ask` does, without blocking the event loop while a model writes."""
-        result: str | RagResult = ""
-        async for item in self._arun(question, options, stream=False):
-            result = item
+        *_, result = [item async for item in self._run(question, options, awaited, stream=False)]
         return _result(result)
 
     def astream(self, question: str, **options: Unpack[AskOptions]) -> AsyncIterator[str | RagResult]:
         """Answer as `stream` does, without blocking the event loop while a model writes."""
-        return self._arun(question, options, stream=True)
+        return self._run(question, options, awaited, stream=True)
+
+    def forget_answers(self) -> None:
+        """Forget the answers that are remembered for when a model fails."""
+        self._answers.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -288,38 +335,31 @@ class Pipeline:
         self.index.close()
         self.catalog.close()
 
-    def _run(self, question: str, options: AskOptions, *, stream: bool) -> Iterator[str | RagResult]:
-        ask = to_ask(question, options, self._accessible(options))
-        with self._session(question, ask.request.top_k) as ending:
-            for item in self._flow.run(ask, ending.session, stream=stream):
-                if not isinstance(item, RagResult):
-                    yield item
-                    continue
-                ending.end(item)
-        if ending.result is not None:
-            yield ending.result
+    def _run(self, question: str, options: AskOptions, told: Told, *, stream: bool) -> AsyncGenerator[str | RagResult]:
+        user_of(options, AskOptions)
+        ask = to_ask(question, options, self._accessible(options), self._conversations)
+        return self._traced(question, ask, told, stream=stream)
 
-    async def _arun(self, question: str, options: AskOptions, *, stream: bool) -> AsyncIterator[str | RagResult]:
-        ask = to_ask(question, options, self._accessible(options))
-        with self._session(question, ask.request.top_k) as ending:
-            async for item in self._flow.arun(ask, ending.session, stream=stream):
-                if not isinstance(item, RagResult):
-                    yield item
-                    continue
-                ending.end(item)
-        if ending.result is not None:
-            yield ending.result
-
-    @contextmanager
-    def _session(self, question: str, top_k: int) -> Generator[_Ending]:
+    async def _traced(self, question: str, ask: Ask, told: Told, *, stream: bool) -> AsyncGenerator[str | RagResult]:
+        result: RagResult | None = None
         with tracing.session(
             question,
-            top_k=top_k,
+            top_k=ask.request.top_k,
             embedding_model=self.embedder.name if self.embedder else "",
             namespace=self._namespace,
             pipeline_name=self._pipeline_name,
+            conversation_id=ask.request.conversation_id,
         ) as session:
-            yield _Ending(session)
+            started = _clock.monotonic_ns()
+            async with aclosing(self._flow.run(ask, session, told, stream=stream)) as items:
+                async for item in items:
+                    if isinstance(item, RagResult):
+                        result = _ended(item, session.session_id, (_clock.monotonic_ns() - started) / 1e6)
+                    else:
+                        yield item
+        # Behind the session's end, which the caller may wait for.
+        if result is not None:
+            yield result
 
     def _accessible(self, options: RetrieveOptions) -> tuple[str, ...]:
         user = options.get("user", LOCAL_USER)
@@ -331,38 +371,41 @@ class Pipeline:
             raise PermissionDenied
 
     def _ingestor(
-        self, org_id: str, data_source_id: str, may_go_on: Callable[[], bool], *, chunk_size: int, chunk_overlap: int
+        self,
+        org_id: str,
+        data_source_id: str,
+        may_go_on: Callable[[], bool],
+        *,
+        chunk_size: int,
+        chunk_overlap: int,
+        folders: Sequence[str] = (),
     ) -> Ingestor:
         return Ingestor(
-            self.index,
-            self.catalog,
-            Chunker(self._counter, chunk_size, chunk_overlap),
-            self.embedder,
+            index=self.index,
+            catalog=self.catalog,
+            chunker=Chunker(self._counter, chunk_size, chunk_overlap),
+            embedder=self.embedder,
             org_id=org_id,
             data_source_id=data_source_id,
-            lock=Turn(self._home.write_lock, may_go_on),
+            lock=Turn(self.writing, may_go_on),
             limits=self._limits,
+            quota=self._quota,
+            folders=folders,
         )
 
 
-class _Ending:
-    """A session's last step: what the run took, and whether a person is to be asked."""
-
-    def __init__(self, session: SessionScope) -> None:
-        self.session = session
-        self.result: RagResult | None = None
-        self._started = _clock.monotonic_ns()
-
-    def end(self, result: RagResult) -> None:
-        spent = (_clock.monotonic_ns() - self._started) / 1e6
-        tracing.escalate_where_due(
-            self.session.session_id,
-            grounding_score=result.grounding_score,
-            nothing_found=result.status is RagStatus.NO_INFORMATION,
-            latency_ms=spent,
-        )
-        latencies = {**result.latencies_ms, "total": spent}
-        self.result = result.model_copy(update={"session_id": self.session.session_id, "latencies_ms": latencies})
+def _ended(result: RagResult, session_id: str, spent_ms: float) -> RagResult:
+    """Ask for a person where one is to be asked, and return the result with its session and what it took."""
+    tracing.escalate_where_due(
+        session_id,
+        grounding_score=result.grounding_score,
+        nothing_found=result.status is RagStatus.NO_INFORMATION,
+        withheld=result.failure == NotGrounded.code,
+        latency_ms=spent_ms,
+    )
+    return result.model_copy(
+        update={"session_id": session_id, "latencies_ms": {**result.latencies_ms, "total": spent_ms}}
+    )
 
 
 def _result(item: str | RagResult) -> RagResult:

@@ -1,37 +1,36 @@
-"""The one place where the reference RAG meets the SDK: by its public door, as any application would.
+"""What the trace of a run says beside what its stages did: names, passages as the SDK reads them, and escalations.
 
-Each stage of a run reports here what it did: ids, digests, counts, scores and times. No text passes this
-module but the question, which the SDK turns into its digest inside the call.
+The reference RAG meets the SDK by its public door, as any application would; no text goes there but the question and
+the passages, which become their digests inside the call.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from spanforge.reference.checks import ESCALATE_BELOW
+from spanforge.reference.models import RetrievedDocument
 from spanforge.sdk import sf_rag
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spanforge.reference.models import RetrievedDocument
-    from spanforge.sdk.scopes import SessionScope
+from spanforge.sdk.scopes import SessionScope
 
 RETRIEVER_NAME = "spanforge-reference"
 EVALUATOR_NAME = "spanforge-grounder"
+ESCALATE_BELOW = 0.5
+"""Grounding score under which a person is asked (protocol, automatic triggers)."""
 SLOW_MS = 5000.0
 """Time from question to result, in milliseconds, beyond which a person is asked (protocol, automatic triggers)."""
 
 
 def hits_of(documents: Sequence[RetrievedDocument]) -> list[dict[str, Any]]:
-    """Return passages as the SDK records them: ids, digests and scores, no text.
+    """Return passages as the SDK reads them.
 
-    Just the four keys that a chunk is made of, which the SDK reads fastest; page and raw score stand in the result.
+    With their text, which becomes its digest in the call that is given it: under the key where there is one, as
+    everything else, while the digest in the index is a plain one. Page and raw score stand in the result.
     """
     return [
         {
             "chunk_id": document.chunk_id,
-            "content_hash": document.content_hash,
+            "text": document.text,
             "score": document.score,
             "source": document.source,
         }
@@ -39,7 +38,15 @@ def hits_of(documents: Sequence[RetrievedDocument]) -> list[dict[str, Any]]:
     ]
 
 
-def session(query: str, *, top_k: int, embedding_model: str, namespace: str, pipeline_name: str) -> SessionScope:
+def session(
+    query: str,
+    *,
+    top_k: int,
+    embedding_model: str,
+    namespace: str,
+    pipeline_name: str,
+    conversation_id: str | None = None,
+) -> SessionScope:
     """Open the run's session; it ends with the block."""
     return sf_rag.session(
         query,
@@ -48,33 +55,25 @@ def session(query: str, *, top_k: int, embedding_model: str, namespace: str, pip
         embedding_model=embedding_model,
         namespace=namespace,
         pipeline_name=pipeline_name,
-    )
-
-
-def evaluation(
-    *,
-    grounding_score: float | None,
-    context_relevance: float | None,
-    claims_total: int,
-    claims_supported: int,
-    latency_ms: float,
-) -> None:
-    """Report the grounding check of the current session's answer."""
-    sf_rag.trace_evaluation(
-        evaluator=EVALUATOR_NAME,
-        groundedness=grounding_score,
-        context_relevance=context_relevance,
-        claims_total=claims_total,
-        claims_supported=claims_supported,
-        latency_ms=latency_ms,
+        conversation_id=conversation_id,
     )
 
 
 def escalate_where_due(
-    session_id: str, *, grounding_score: float | None, nothing_found: bool, latency_ms: float
+    session_id: str, *, grounding_score: float | None, nothing_found: bool, withheld: bool, latency_ms: float
 ) -> None:
-    """Ask for a person where the protocol's automatic triggers hold; level 1 is the tuning of retrieval."""
-    if nothing_found:
+    """Ask for a person where the protocol's automatic triggers hold; level 1 is the tuning of retrieval.
+
+    Args:
+        session_id: The run.
+        grounding_score: Of the answer that was given.
+        nothing_found: Whether the documents did not answer.
+        withheld: Whether strict mode kept back an answer that its documents did not support.
+        latency_ms: Time from question to result.
+    """
+    if withheld:
+        sf_rag.escalate(session_id, "answer-withheld", trigger="grounding", level=1)
+    elif nothing_found:
         sf_rag.escalate(session_id, "no-documents", trigger="no_documents", level=1)
     if grounding_score is not None and grounding_score < ESCALATE_BELOW:
         sf_rag.escalate(

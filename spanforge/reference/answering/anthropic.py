@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+from spanforge.reference._extras import Untyped
 from spanforge.reference.answering.base import whole
 from spanforge.reference.answering.chat import ChatAnswerer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from spanforge.reference._extras import Untyped
-    from spanforge.reference.models import AnsweringInput, AnsweringOutput
+from spanforge.reference.models import AnsweringInput, AnsweringOutput
 
 
 class AnthropicAnswerer(ChatAnswerer):

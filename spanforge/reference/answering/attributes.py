@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
-from spanforge.reference.answering.spans import candidates
-from spanforge.reference.answering.units import stems
+from spanforge.reference.answering.spans import Wanted, candidates
+from spanforge.reference.answering.units import Unit, stems
 from spanforge.reference.grounding.lexicon import MONTHS, WEEKDAYS
-from spanforge.reference.grounding.rows import JOINT
+from spanforge.reference.grounding.rows import JOINT, Cell
 from spanforge.reference.grounding.text import TOKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spanforge.reference.answering.spans import Wanted
-    from spanforge.reference.answering.units import Unit
-    from spanforge.reference.grounding.rows import Cell
 
 _PRICE: Final = stems("cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc")
 _LENGTHS: Final = stems("mm cm m km metres meters kilometres kilometers feet inches miles")

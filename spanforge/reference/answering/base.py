@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Protocol
 
 from spanforge.reference.answering.choice import choose
-from spanforge.reference.assembly import REFUSAL
-from spanforge.reference.models import AnsweringOutput
+from spanforge.reference.models import AnsweringInput, AnsweringOutput, Citation
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+REFUSAL = "I don't have information on that"
+"""The one constant refusal (protocol, scenario 2)."""
 
-    from spanforge.reference.models import AnsweringInput, Citation
+UNSURE = "Not sure; the closest passages say:"
+"""What stands before quotations that are less likely right than not."""
 
-_CITED = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+_CITED = re.compile(r"\[([0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*)\]")
 
 
 class Answerer(Protocol):
@@ -90,8 +91,8 @@ def whole(
 ) -> AnsweringOutput:
     """Return the output for an answer as the model wrote it.
 
-    Its confidence is the probability that the passages answer the question, as `choice` judges them, times the share
-    of the answer's sentences that carry a citation: all that can be said before the answer is verified.
+    Its confidence is the probability that the passages hold the answer, as `choice` judges them, times the share of the
+    answer's sentences that carry a citation: all that can be said before the answer is verified.
     """
     text = answer.strip()
     sentences = [part for part in re.split(r"(?<=[.!?\]])\s+", text) if part]
@@ -99,7 +100,7 @@ def whole(
     return AnsweringOutput(
         answer=text,
         citations_used=used_citations(text, request.citations),
-        confidence=cited * choose(request.query, request.grounded_docs).answerability,
+        confidence=cited * choose(request.query, request.grounded_docs).probability,
         model=model,
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar, Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import GenerationFailed, Translated
+from spanforge.reference.models import AnsweringInput, AnsweringOutput
 
-if TYPE_CHECKING:
-    from spanforge.reference.models import AnsweringInput, AnsweringOutput
+_NO_KEY: Final = "none"
 
 
 class ChatAnswerer(ABC):
@@ -18,7 +19,7 @@ class ChatAnswerer(ABC):
     Args:
         model: Name of the model, unless a request names another; absent, ``default_model``.
         base_url: Address of the endpoint; absent, the client's own default or what its environment variable says.
-        api_key: Key; absent, what the client's environment variable says.
+        api_key: Key; absent, what the client's environment variable says, and none where ``base_url`` is given.
         timeout: Seconds until an attempt is given up.
         max_retries: Further attempts after a failure that may pass.
 
@@ -50,8 +51,19 @@ class ChatAnswerer(ABC):
         if base_url is not None:
             settings["base_url"] = base_url
         with self._failures():
+            settings["api_key"] = api_key or self._key(library, settings)
             self._client = getattr(library, self._client_class)(**settings)
             self._async_client = getattr(library, f"Async{self._client_class}")(**settings)
+
+    def _key(self, library: Untyped, settings: dict[str, Any]) -> str | None:
+        """Return the key that the client finds; a server of one's own takes any where it finds none.
+
+        Without any key the clients refuse to start, or to ask.
+        """
+        with suppress(self._error), getattr(library, self._client_class)(**settings) as client:
+            if client.api_key or "base_url" not in settings:
+                return client.api_key
+        return _NO_KEY if "base_url" in settings else None
 
     def answer(self, request: AnsweringInput) -> AnsweringOutput:
         """Return the answer."""

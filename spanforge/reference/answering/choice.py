@@ -1,139 +1,193 @@
-"""Which sentences would answer a question best, and how likely they do.
+"""What is quoted in answer to a question, and how likely it is right.
 
-Sentences are chosen greedily by the weight of the question's words they add. Names that a chosen sentence
-brings in count as words to look for as well, which is how an answer spread over several documents is
-followed from one to the next. Of tables only those rows are open to choice that `tables` finds to be meant.
-Whether what was chosen is an answer is `answerability`'s to say.
+The unit that the ranking puts first is chosen. A question with several parts takes further units for what the first
+does not say: names that a chosen unit brings in lead to the next, which is how an answer spread over several documents
+is followed. Of tables only those rows are open to choice that `tables` finds to be meant.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
 
-from spanforge.reference.answering.answerability import default_model, features_of
-from spanforge.reference.answering.spans import Wanted, candidates, wanted
+import numpy as np
+
+from spanforge.reference.answering import certainty
+from spanforge.reference.answering.asked import Asked
+from spanforge.reference.answering.ranking import RANK_FEATURES, Array, Compared, compare
 from spanforge.reference.answering.tables import open_to_choice
-from spanforge.reference.answering.units import Unit, stems, units_of
-from spanforge.reference.lexical import rarity
+from spanforge.reference.answering.units import Unit, units_of
+from spanforge.reference.grounding.model import COEFFICIENTS_FILE, Model
+from spanforge.reference.models import RetrievedDocument
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from spanforge.reference.models import RetrievedDocument
-
-MIN_GAIN = 0.2
-"""A further sentence must add this share of the question's weight ..."""
-MIN_GAIN_LED = 0.05
+CERTAIN_AT: Final = 0.5
+"""Probability from which an answer is given as one: it is more likely right than not."""
+SHOWN_AT: Final = 0.1
+"""Probability from which passages are shown as the closest ones; below it there is no information."""
+MAX_UNITS: Final = 4
+_FEWEST_NEW: Final = 0.2
+"""A further unit must say this share more of the question ..."""
+_FEWEST_LED: Final = 0.05
 """... or this one where a name in what is already chosen leads to it."""
-HEADING_SHARE = 0.5
-"""What a word counts that stands only in the headings over a sentence."""
-MAX_UNITS = 4
-_COMPOUND = re.compile(r"\b(?:and|or|as well as)\b|[,;]", re.IGNORECASE)
-"""A question that may ask for more than one thing."""
-_KIND = "\0kind"
-"""Stands among the question's words for the kind of answer it wants; no text holds it."""
+_ABOUT_THE_SAME: Final = 0.5
+"""Difference in log odds within which two units that say the same words of the question are told apart by place."""
+_ROW_RIGHT: Final = 0.75
+"""Least probability of a row: those that `tables` finds to be meant are right in nine of ten questions of the tests,
+which the model, fitted on sentences, does not know."""
+_SEVERAL: Final = re.compile(r"\b(?:and|or|as well as)\b|[,;]|\?.*\?", re.IGNORECASE)
+"""What may ask for more than one thing; where nothing is certain, only a second question does."""
+
+_ASKS_TWICE: Final = re.compile(
+    r"\?.*\?|(?:\band|,)\s+(?:\w+\s+)?(?:who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What was fitted.
+
+    Attributes:
+        ranking: Log odds that a unit holds the answer.
+        certainty: Probability that the unit chosen is right.
+    """
+
+    ranking: Model
+    certainty: Model
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"ranking": self.ranking.to_dict(), "certainty": self.certainty.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Models:
+        """Read what ``to_dict`` wrote.
+
+        Raises:
+            ValueError: The features are not those of this version; train again.
+        """
+        ranking = Model.from_dict(data["ranking"], [one.name for one in RANK_FEATURES])
+        return cls(ranking, Model.from_dict(data["certainty"], [one.name for one in certainty.FEATURES]))
+
+
+@lru_cache(maxsize=1)
+def default_models() -> Models:
+    """Return the models of the committed coefficients, read once."""
+    text = resources.files("spanforge.reference.answering").joinpath(COEFFICIENTS_FILE).read_text(encoding="utf-8")
+    return Models.from_dict(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The sentences that come nearest to an answer.
+    """The units that come nearest to an answer.
 
     Attributes:
+        asked: The question as it was compared.
         units: In order of choice; empty where there is nothing to choose from.
-        covered: Share in [0, 1] of the question's weight that they cover.
-        features: What speaks for and against their being an answer; empty where there are none.
+        probability: How likely the first of them answers rightly, in [0, 1]; 0 where there are none.
+        covered: Share in [0, 1] of the question's weight that they say.
     """
 
+    asked: Asked = field(repr=False)
     units: tuple[Unit, ...] = ()
+    probability: float = 0.0
     covered: float = 0.0
-    features: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
-    def answerability(self) -> float:
-        """Probability in [0, 1] that they answer the question; 0 where there are none."""
-        return default_model().probability(self.features) if self.units else 0.0
+    def is_certain(self) -> bool:
+        """Whether they are likely enough right to be given as an answer."""
+        return self.probability >= CERTAIN_AT
 
     @property
-    def answers(self) -> bool:
-        """Whether that is likely enough for an answer instead of a refusal."""
-        return self.answerability >= default_model().threshold
+    def is_shown(self) -> bool:
+        """Whether they are likely enough right to be shown at all: with no word of the question nothing is."""
+        return self.probability >= SHOWN_AT and self.covered > 0.0
 
-    @property
-    def answers_strictly(self) -> bool:
-        """Whether it is likely enough where an answer that is none is the worse fault."""
-        return self.answerability >= default_model().strict_threshold
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A question and all that is open to choice, compared.
+
+    Attributes:
+        units: What is open to choice, rows of tables first.
+        rows: How many of them are rows.
+        everything: All units of the passages.
+    """
+
+    asked: Asked = field(repr=False)
+    units: Sequence[Unit]
+    rows: int
+    everything: Sequence[Unit]
+    compared: Compared
+
+    def odds(self, ranking: Model) -> Array:
+        """Return the log odds that each unit holds the answer."""
+        weights = [ranking.weights[feature.name] for feature in RANK_FEATURES]
+        return ranking.intercept + self.compared.rows @ np.array(weights)
+
+    def best(self, odds: Array) -> int:
+        """Return the place of the unit with the best odds; of those that say as much, what the context puts first.
+
+        That order knows the dates and the quality of documents, which no unit shows.
+        """
+        first = int(odds.argmax())
+        alike = (self.compared.hits == self.compared.hits[first]).all(axis=1) & (odds >= odds[first] - _ABOUT_THE_SAME)
+        places = [place for place, is_alike in enumerate(alike.tolist()) if is_alike]
+        return min(places, key=lambda place: (self.units[place].number, -float(odds[place])))
+
+    def features(self, odds: Array) -> Mapping[str, float]:
+        """Return what speaks for and against the unit that is best."""
+        return certainty.features_of(
+            self.asked, self.units, self.compared, best=self.best(odds), odds=odds, everything=self.everything
+        )
+
+
+def field_of(question: str, documents: Sequence[RetrievedDocument]) -> Field | None:
+    """Return what is open to choice; None where nothing is, or the question has no words to look for."""
+    everything = units_of(documents)
+    asked = Asked.of(question, everything)
+    rows, sentences = open_to_choice(asked.text, asked.want, everything)
+    units = [*rows, *sentences]
+    if not units or not asked.words:
+        return None
+    return Field(asked, units, len(rows), everything, compare(asked, units, everything, documents))
 
 
 def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
-    """Choose sentences of the passages.
+    """Choose units of the passages."""
+    found = field_of(question, documents)
+    if found is None:
+        return Choice(Asked.of(question, ()))
+    models = default_models()
+    odds = found.odds(models.ranking)
+    best = found.best(odds)
+    chosen = [*range(found.rows)] if best < found.rows else [best]
+    probability = models.certainty.probability(found.features(odds))
+    several = _SEVERAL if probability >= CERTAIN_AT else _ASKS_TWICE
+    if several.search(found.asked.text):
+        chosen = _with_further(found, odds, chosen)
+    covered = found.compared.hits[chosen].max(axis=0) @ found.compared.weights
+    if found.units[best].cells:
+        probability = max(probability, _ROW_RIGHT)
+    return Choice(found.asked, tuple(found.units[place] for place in chosen), probability, float(covered))
 
-    Nothing is chosen where the question needs a kind of answer that is nowhere to be seen, or where no passage knows
-    any of the names it asks about: what they say of other names is no answer.
-    """
-    units = units_of(documents)
-    want = wanted(question)
-    rows, sentences = open_to_choice(question, want, units)
-    chosen, covered = _greedy(question, want, [*rows, *sentences])
-    if not chosen:
-        return Choice()
-    if chosen[0].cells:
-        chosen = [*rows, *(unit for unit in chosen if not unit.cells)]
-    features = features_of(question, want, chosen, units, documents)
-    return Choice() if features["name_nowhere"] == 1.0 else Choice(tuple(chosen), covered, features)
 
-
-def _greedy(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[list[Unit], float]:
-    """Return the chosen units in order of choice, and the share of the question's weight they cover."""
-    asked = stems(question) - ({want.measure} if want else set())
-    if not asked or not units:
-        return [], 0.0
-    said = [_said(question, want, unit) for unit in units]
-    still_open = rarity(asked, said)
-    words = sum(still_open.values())
-    if want is not None and want.expected:
-        still_open[_KIND] = words / len(still_open)
-    total = sum(still_open.values())
-    one_fact = want is not None and want.expected and not _COMPOUND.search(question)
-    chosen: list[Unit] = []
-    names: set[str] = set()
-    above: set[str] = set()
-    left = set(range(len(units)))
-    while left and len(chosen) < MAX_UNITS:
-        if one_fact and chosen and _KIND not in still_open:
+def _with_further(found: Field, odds: Array, chosen: list[int]) -> list[int]:
+    """Add to what is chosen the units that say what is missing, as long as each says enough of it."""
+    said = found.compared.hits >= 1.0
+    open_words = ~said[chosen].any(axis=0)
+    while len(chosen) < MAX_UNITS and open_words.any():
+        names = frozenset[str]().union(*(found.units[place].names for place in chosen)) - found.asked.words.keys()
+        gains = (said & open_words) @ found.compared.weights
+        led = np.array([bool(names & unit.names) for unit in found.units])
+        enough = gains >= np.where(led, _FEWEST_LED, _FEWEST_NEW)
+        enough[chosen] = False
+        if not enough.any():
             break
-        best = max(left, key=lambda i: (_gain(units[i], said[i], still_open, names, total), -i))
-        led = bool(names & units[best].names)
-        gain = _gain(units[best], said[best], still_open, set(), total)
-        if gain < total * (MIN_GAIN_LED if led or not chosen else MIN_GAIN):
-            break
-        # What shares neither a name nor a word of the question with the rest speaks of something else.
-        if chosen and not led and not said[best] & (asked - still_open.keys()):
-            break
-        left.discard(best)
-        chosen.append(units[best])
-        for term in said[best]:
-            still_open.pop(term, None)
-        above |= units[best].context
-        names |= units[best].names - asked
-    if want is not None and want.required and _KIND in still_open:
-        return [], 0.0
-    # That something of the wanted kind stands there is a reason to choose a sentence, not one to believe it.
-    still_open.pop(_KIND, None)
-    missing = sum(value * (1.0 - HEADING_SHARE * (term in above)) for term, value in still_open.items())
-    return chosen, 1.0 - missing / words
-
-
-def _said(question: str, want: Wanted | None, unit: Unit) -> frozenset[str]:
-    if want is not None and want.expected and (unit.cells or candidates(question, want, unit.text)):
-        return unit.terms | {_KIND}
-    return unit.terms
-
-
-def _gain(unit: Unit, said: frozenset[str], still_open: Mapping[str, float], names: set[str], total: float) -> float:
-    own = sum(value for term, value in still_open.items() if term in said)
-    near = sum(HEADING_SHARE * value for term, value in still_open.items() if term in unit.context)
-    # A name is a reason to prefer one sentence over another, not a reason to say more.
-    led = MIN_GAIN * total if own and names & unit.names else 0.0
-    return own + near + led
+        chosen = [*chosen, int(np.where(enough, gains + _FEWEST_NEW * led + odds / 1e6, -np.inf).argmax())]
+        open_words &= ~said[chosen[-1]]
+    return chosen

@@ -1,47 +1,48 @@
-"""The offline answerer: it quotes the sentences that answer best, and says so when none does.
-
-A factual question is answered by the words alone where they are plain to see, one about a table by its row.
-"""
+"""The offline answerer: it quotes what answers best, says how sure that is, and says so where nothing does."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
-from spanforge.reference.answering.base import used_citations
-from spanforge.reference.answering.choice import choose
-from spanforge.reference.answering.spans import answer_span, wanted
+from spanforge.reference.answering.base import REFUSAL, UNSURE
+from spanforge.reference.answering.choice import Choice, choose
+from spanforge.reference.answering.passages import quoted
+from spanforge.reference.answering.spans import answer_span
 from spanforge.reference.answering.tables import quoted_cells
-from spanforge.reference.assembly import REFUSAL
-from spanforge.reference.models import AnsweringOutput
+from spanforge.reference.answering.units import Unit, stems
+from spanforge.reference.models import AnsweringInput, AnsweringOutput
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from spanforge.reference.answering.choice import Choice
-    from spanforge.reference.models import AnsweringInput
-
-MODEL_NAME = "spanforge-extractive-1"
-MIN_COVERAGE_TO_CUT = 0.6
+MODEL_NAME = "spanforge-extractive-2"
+MIN_COVERAGE_TO_CUT: Final = 0.6
 """Share of the question's weight from which a sentence may be cut to a few words: with less, only the whole of it shows
 the reader how far it answers."""
+_ASKS_FOR_A_LIST: Final = re.compile(
+    r"\b(?:list|steps?|which|what are|what were|who are|how (?:do|does|can|could|should|to|is|are)|name (?:the|all))\b",
+    re.IGNORECASE,
+)
 
 
 class ExtractiveAnswerer:
-    """Answers with quotations; ``confidence`` is the probability that they answer, from `answerability`."""
+    """Answers with quotations; ``confidence`` is the probability that they are right, from `certainty`."""
 
     model = MODEL_NAME
     provider = "spanforge"
     generative = False
 
     def answer(self, request: AnsweringInput) -> AnsweringOutput:
-        """Return the quotations that answer, or the refusal."""
+        """Return the quotations, as an answer or as the closest ones, or the refusal."""
         choice = choose(request.query, request.grounded_docs)
-        answer = _compose(request.query, choice) if choice.answers else REFUSAL
+        # From what was quoted, and not from the answer's text: a quotation may hold numbers in brackets of its own.
+        numbers = dict.fromkeys(unit.number for unit in choice.units) if choice.is_shown else {}
+        cited = {citation.number: citation for citation in request.citations}
         return AnsweringOutput(
-            answer=answer,
-            citations_used=used_citations(answer, request.citations),
-            confidence=choice.answerability if choice.answers else 0.0,
+            answer=_answer(choice),
+            citations_used=[cited[number] for number in numbers if number in cited],
+            confidence=choice.probability if choice.is_shown else 0.0,
+            is_certain=choice.is_certain,
+            is_quoted=True,
             model=self.model,
         )
 
@@ -64,20 +65,38 @@ class ExtractiveAnswerer:
             yield item
 
 
-def _compose(question: str, choice: Choice) -> str:
-    if choice.units[0].cells:
-        want = wanted(question)
-        return "\n".join(
-            f"{quoted_cells(question, want, unit) if unit.cells else _closed(unit.text)} [{unit.number}]"
-            for unit in choice.units
-        )
-    if len(choice.units) == 1 and choice.covered >= MIN_COVERAGE_TO_CUT:
-        unit = choice.units[0]
-        span = answer_span(question, unit.sentence)
+def _answer(choice: Choice) -> str:
+    if not choice.is_shown:
+        return REFUSAL
+    if not choice.is_certain:
+        return f"{UNSURE}\n{_quotations(choice)}"
+    unit = choice.units[0]
+    if len(choice.units) == 1 and not unit.cells and choice.covered >= MIN_COVERAGE_TO_CUT:
+        span = answer_span(choice.asked.text, unit.sentence)
         if span is not None:
-            return f"{span} [{unit.number}]"
-    return " ".join(f"{_closed(unit.text)} [{unit.number}]" for unit in choice.units)
+            return f"{quoted(span)} [{unit.number}]"
+    return _quotations(choice)
+
+
+def _quotations(choice: Choice) -> str:
+    parts = dict.fromkeys(f"{_quotation(choice, unit)} [{unit.number}]" for unit in choice.units)
+    apart = any(unit.cells or "\n" in part for unit, part in zip(choice.units, parts, strict=False))
+    return ("\n" if apart else " ").join(parts)
+
+
+def _quotation(choice: Choice, unit: Unit) -> str:
+    """Return a unit whole.
+
+    An item that is one answer among several has its list around it, and a heading that says what the unit itself leaves
+    open stands before it.
+    """
+    if unit.cells:
+        return quoted_cells(choice.asked.text, choice.asked.want, unit)
+    text = unit.listing if unit.listing and _ASKS_FOR_A_LIST.search(choice.asked.text) else _closed(unit.text)
+    missing = choice.asked.words.keys() - stems(text)
+    heading = unit.heading if not unit.heading.endswith("?") and missing & stems(unit.heading) else ""
+    return f"{quoted(heading)}: {text}" if heading else text
 
 
 def _closed(text: str) -> str:
-    return text if text[-1] in ".!?。！？" else text + "."  # noqa: RUF001 - full-width stops end sentences in CJK text
+    return text if text[-1] in ".!?。！？:;" else text + "."  # noqa: RUF001 - full-width stops end sentences in CJK text

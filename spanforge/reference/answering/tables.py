@@ -8,22 +8,17 @@ those that share most with the question are taken, all of them where several sha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from spanforge.reference.answering.asked import says
 from spanforge.reference.answering.attributes import PLAIN_VERBS, asked_attributes, has_kind
-from spanforge.reference.answering.topics import says
-from spanforge.reference.answering.units import stems
+from spanforge.reference.answering.spans import Wanted
+from spanforge.reference.answering.units import Unit, stems
 from spanforge.reference.grounding.rows import JOINT, Cell
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.lexical import rarity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from spanforge.reference.answering.spans import Wanted
-    from spanforge.reference.answering.topics import Topic
-    from spanforge.reference.answering.units import Unit
 
 MAX_ROWS: Final = 6
 """Rows quoted at most."""
@@ -109,13 +104,12 @@ def _matching(question: str, want: Wanted | None, asked: Sentence, rows: Sequenc
     return list(dict.fromkeys(found))[:MAX_ROWS]
 
 
-def share_known(question: str, topics: Sequence[Topic], unit: Unit) -> float:
-    """Return the share in [0, 1] of a question's topics that a row knows, counting what it knows by another name."""
+def known_to(question: str, asked: Iterable[str], unit: Unit) -> frozenset[str]:
+    """Return the stems of a question that a row knows, be it by another name."""
     row = _Row.of(unit)
     # That the row has one of the names of what is asked for was found when it was chosen.
     known = PLAIN_VERBS.union(*asked_attributes(question))
-    found = sum(sum(stem in known or row.knows(stem) for stem in topic.stems) / len(topic.stems) for topic in topics)
-    return found / len(topics) if topics else 1.0
+    return frozenset(stem for stem in asked if stem in known or row.knows(stem))
 
 
 def quoted_cells(question: str, want: Wanted | None, unit: Unit) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.embedding.onnx import unit
-from spanforge.reference.failures import EmbeddingFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from spanforge.reference.failures import EmbeddingFailed, Translated
 
 _BATCH = 128
+_NO_CLIENT = "The embedding client cannot be made; set OPENAI_API_KEY and OPENAI_BASE_URL."
 
 
 class OpenAIEmbedder:
@@ -34,13 +31,8 @@ class OpenAIEmbedder:
         self._error: type[Exception] = library.OpenAIError
         self.name = f"openai:{model}"
         self._model = model
-        failed = False
-        try:
+        with Translated((self._error,), lambda _: EmbeddingFailed(_NO_CLIENT)):
             self._client = client or library.OpenAI()
-        except self._error:
-            failed = True
-        if failed:
-            raise EmbeddingFailed("The embedding client cannot be made; set OPENAI_API_KEY and OPENAI_BASE_URL.")
         self.dimensions = int(self.embed(["length"]).shape[1])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -53,11 +45,10 @@ class OpenAIEmbedder:
         return unit(np.asarray(rows, dtype=np.float32))
 
     def _embed_batch(self, texts: list[str]) -> list[list[float]]:
-        failure = ""
-        try:
+        with Translated((self._error,), _unanswered):
             response = self._client.embeddings.create(model=self._model, input=texts, encoding_format="float")
             return [list(item.embedding) for item in sorted(response.data, key=lambda item: item.index)]
-        except self._error as error:
-            # The client's error quotes the request; only its kind leaves this block.
-            failure = type(error).__name__
-        raise EmbeddingFailed(f"The embedding endpoint did not answer ({failure}).")
+
+
+def _unanswered(error: Exception) -> EmbeddingFailed:
+    return EmbeddingFailed(f"The embedding endpoint did not answer ({type(error).__name__}).")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanforge.reference._extras import load
-from spanforge.reference.failures import EmbeddingFailed, InvalidInput
+from spanforge.reference.failures import EmbeddingFailed, InvalidInput, Translated
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+_NOT_LOADED = "The sentence-transformers model cannot be loaded; check its name and the network."
 
 
 class SentenceTransformerEmbedder:
@@ -28,13 +27,8 @@ class SentenceTransformerEmbedder:
         if not model:
             raise InvalidInput("embedding_model: 'sentence-transformers:' needs the name or folder of a model.")
         library = load("sentence_transformers", "sentence-transformers")
-        failed = False
-        try:
+        with Translated((OSError, ValueError, RuntimeError), lambda _: EmbeddingFailed(_NOT_LOADED)):
             self._model: Any = library.SentenceTransformer(model)
-        except (OSError, ValueError, RuntimeError):
-            failed = True
-        if failed:
-            raise EmbeddingFailed("The sentence-transformers model cannot be loaded; check its name and the network.")
         self.name = f"sentence-transformers:{model}"
         self.dimensions = int(self._model.get_sentence_embedding_dimension())
 
@@ -42,12 +36,6 @@ class SentenceTransformerEmbedder:
         """Return one unit vector a text."""
         if not texts:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        failed = False
-        vectors: Any = None
-        try:
+        with Translated((RuntimeError, ValueError), lambda _: EmbeddingFailed()):
             vectors = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
-        except (RuntimeError, ValueError):
-            failed = True
-        if failed:
-            raise EmbeddingFailed
         return np.asarray(vectors, dtype=np.float32)

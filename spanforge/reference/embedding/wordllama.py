@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanforge.reference._extras import Untyped, load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 _BATCH = 256

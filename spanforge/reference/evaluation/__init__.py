@@ -1,7 +1,19 @@
-"""Measuring retrieval and grounding on test sets in plain formats. It returns reports and prints nothing."""
+"""Measuring retrieval, grounding and answers on test sets in plain formats. It returns reports and prints nothing."""
 
-from spanforge.reference.evaluation.datasets import GroundingPair, RetrievalDataset, read_grounding, read_retrieval
-from spanforge.reference.evaluation.errors import DatasetError
+from spanforge.reference.evaluation.answers import (
+    AnswerReport,
+    AnswerSet,
+    Question,
+    evaluate_answers,
+    read_answer_set,
+)
+from spanforge.reference.evaluation.datasets import (
+    DatasetError,
+    GroundingPair,
+    RetrievalDataset,
+    read_grounding,
+    read_retrieval,
+)
 from spanforge.reference.evaluation.grounding import (
     GroundingPart,
     GroundingReport,
@@ -13,6 +25,8 @@ from spanforge.reference.evaluation.resampling import Estimate, PairedComparison
 from spanforge.reference.evaluation.retrieval import RetrievalReport, Search, evaluate_retrieval
 
 __all__ = [
+    "AnswerReport",
+    "AnswerSet",
     "DatasetError",
     "Estimate",
     "GroundingPair",
@@ -21,12 +35,15 @@ __all__ = [
     "JudgeMean",
     "JudgeReport",
     "PairedComparison",
+    "Question",
     "RetrievalDataset",
     "RetrievalReport",
     "Search",
     "compare_paired",
+    "evaluate_answers",
     "evaluate_grounding",
     "evaluate_retrieval",
+    "read_answer_set",
     "read_grounding",
     "read_retrieval",
 ]

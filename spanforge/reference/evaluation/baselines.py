@@ -19,15 +19,7 @@ _LEAST: Final = 0.05
 
 
 def protocol_rule(claim: str, contexts: Sequence[str]) -> bool:
-    """Judge a claim as the protocol's sample code does.
-
-    Args:
-        claim: The claim.
-        contexts: The contexts.
-
-    Returns:
-        True if any word of more than four letters occurs in any context (P-KNOW-RAG, step 5).
-    """
+    """Tell whether any word of more than four letters occurs in any context, as in P-KNOW-RAG's sample of step 5."""
     lowered = [context.lower() for context in contexts]
     return any(word in context for word in claim.lower().split() if len(word) > _LONG_WORD for context in lowered)
 
@@ -35,11 +27,7 @@ def protocol_rule(claim: str, contexts: Sequence[str]) -> bool:
 def rarities(texts: Iterable[str]) -> dict[str, float]:
     """Return how rare each content stem of some texts is, by the logarithm of document counts.
 
-    Args:
-        texts: The texts; one that comes again is counted once.
-
-    Returns:
-        Stem → rarity in [0.05, 1): near 1 in one of many texts, least in every text.
+    In [0.05, 1): near 1 in one of many texts, least in every text. A text that comes again is counted once.
     """
     distinct = dict.fromkeys(texts)
     counts: Counter[str] = Counter()
@@ -50,15 +38,10 @@ def rarities(texts: Iterable[str]) -> dict[str, float]:
 
 
 def idf_recall(claim: str, contexts: Sequence[str], rarity: Mapping[str, float]) -> float:
-    """Return the rarity-weighted share of a claim's words that the contexts have.
+    """Return the rarity-weighted share of a claim's words that the contexts have, the least over its sentences.
 
-    Args:
-        claim: The claim.
-        contexts: The contexts.
-        rarity: Stem → weight, as ``rarities`` gives it for all contexts that are measured on; an unlisted stem has 1.
-
-    Returns:
-        The least such share over the claim's sentences, in [0, 1]; 0 for a claim without content words.
+    In [0, 1]; 0 for a claim without content words. ``rarity`` is as ``rarities`` gives it for all contexts that are
+    measured on; an unlisted stem has 1.
     """
     known = PreparedContexts.of(contexts).postings
     shares: list[float] = []

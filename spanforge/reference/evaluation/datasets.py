@@ -1,4 +1,4 @@
-"""Readers of the two test-set formats: BEIR folders for retrieval, JSON lines for grounding."""
+"""Readers of test sets in BEIR folders and in JSON lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from spanforge.reference.evaluation.errors import DatasetError
-
 _COLUMNS = 3
+
+
+class DatasetError(ValueError):
+    """A test set cannot be read.
+
+    The message names the file, the line and the field, never the text that stands there.
+
+    Attributes:
+        path: The file or folder.
+        line: Line number from 1, or None where the fault is not on one line.
+        field: The field at fault, or None.
+    """
+
+    def __init__(self, path: Path, problem: str, *, line: int | None = None, field: str | None = None) -> None:
+        place = f"{path}" if line is None else f"{path}:{line}"
+        subject = "" if field is None else f" field {field!r}"
+        super().__init__(f"{place}:{subject} {problem}")
+        self.path = path
+        self.line = line
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +76,9 @@ def read_retrieval(folder: str | Path) -> RetrievalDataset:
         DatasetError: A file is missing or a line is malformed, or a judgement names an unknown query or document.
     """
     root = Path(folder)
-    corpus = dict(_texts(_find(root, "corpus.jsonl", "corpus.jsonl.gz")))
-    queries = dict(_texts(_find(root, "queries.jsonl", "queries.jsonl.gz")))
-    judgements = _find(root, "qrels.tsv", "qrels/test.tsv", "qrels.tsv.gz")
+    corpus = dict(_texts(find(root, "corpus.jsonl", "corpus.jsonl.gz")))
+    queries = dict(_texts(find(root, "queries.jsonl", "queries.jsonl.gz")))
+    judgements = find(root, "qrels.tsv", "qrels/test.tsv", "qrels.tsv.gz")
     qrels: dict[str, dict[str, int]] = {}
     for line, row in _lines(judgements):
         parts = row.split("\t")
@@ -96,7 +114,7 @@ def read_grounding(path: str | Path) -> list[GroundingPair]:
         DatasetError: The file is missing or empty, or a line is malformed.
     """
     file = Path(path)
-    pairs = [_pair(file, line, row) for line, row in _objects(file)]
+    pairs = [_pair(file, line, row) for line, row in objects(file)]
     if not pairs:
         raise DatasetError(file, "has no lines")
     return pairs
@@ -110,10 +128,10 @@ def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
     if supported not in (0, 1):
         raise DatasetError(file, "must be 0 or 1", line=line, field="supported")
     return GroundingPair(
-        pair_id=_text(file, line, row, "id", default=str(line)),
-        subset=_text(file, line, row, "subset", default=""),
-        question=_text(file, line, row, "question", default=""),
-        claim=_text(file, line, row, "claim"),
+        pair_id=text(file, line, row, "id", default=str(line)),
+        subset=text(file, line, row, "subset", default=""),
+        question=text(file, line, row, "question", default=""),
+        claim=text(file, line, row, "claim"),
         contexts=tuple(cast("list[str]", contexts)),
         supported=bool(supported),
     )
@@ -121,26 +139,36 @@ def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
 
 def _texts(file: Path) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
-    for line, row in _objects(file):
-        identifier = _text(file, line, row, "_id")
+    for line, row in objects(file):
+        identifier = text(file, line, row, "_id")
         if identifier in seen:
             raise DatasetError(file, "occurs twice", line=line, field="_id")
         seen.add(identifier)
-        title = _text(file, line, row, "title", default="")
-        text = _text(file, line, row, "text")
-        yield identifier, f"{title}\n{text}" if title else text
+        title = text(file, line, row, "title", default="")
+        body = text(file, line, row, "text")
+        yield identifier, f"{title}\n{body}" if title else body
 
 
-def _text(file: Path, line: int, row: dict[str, Any], name: str, default: str | None = None) -> str:
+def text(file: Path, line: int, row: dict[str, Any], name: str, default: str | None = None) -> str:
+    """Return a field that must be a text.
+
+    Raises:
+        DatasetError: It is not.
+    """
     value = row.get(name, default)
     if not isinstance(value, str):
         raise DatasetError(file, "must be a text", line=line, field=name)
     return value
 
 
-def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, text in _lines(file):
-        row = _parse(text)
+def objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file, one a line, with their line numbers.
+
+    Raises:
+        DatasetError: The file cannot be read, or a line is no object.
+    """
+    for line, written in _lines(file):
+        row = _parse(written)
         if not isinstance(row, dict):
             raise DatasetError(file, "is not a JSON object", line=line)
         yield line, row
@@ -154,7 +182,12 @@ def _parse(text: str) -> Any:
         return None
 
 
-def _find(root: Path, *names: str) -> Path:
+def find(root: Path, *names: str) -> Path:
+    """Return the first of some files that a folder has.
+
+    Raises:
+        DatasetError: It has none.
+    """
     for name in names:
         if (root / name).is_file():
             return root / name

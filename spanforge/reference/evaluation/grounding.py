@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall, protocol_rule, rarities
 from spanforge.reference.evaluation.datasets import GroundingPair, read_grounding
 from spanforge.reference.evaluation.metrics import accuracy, balanced_accuracy, calibration_error, roc_auc
-from spanforge.reference.evaluation.resampling import Estimate, bootstrap
+from spanforge.reference.evaluation.resampling import Estimate, Report, bootstrap
 from spanforge.reference.grounding import ground_claims
 
 _RESAMPLES: Final = 300
@@ -28,7 +28,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeReport:
+class JudgeReport(Report):
     """How well one judge does on one file.
 
     Attributes:
@@ -45,19 +45,9 @@ class JudgeReport:
     auc: Estimate
     calibration_error: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "judge": self.judge,
-            "balanced_accuracy": self.balanced_accuracy.to_dict(),
-            "accuracy": self.accuracy.to_dict(),
-            "auc": self.auc.to_dict(),
-            "calibration_error": self.calibration_error,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class GroundingPart:
+class GroundingPart(Report):
     """One file: its size, the share of supported claims, and a report for each judge."""
 
     name: str
@@ -65,18 +55,9 @@ class GroundingPart:
     supported_share: float
     judges: tuple[JudgeReport, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "name": self.name,
-            "pairs": self.pairs,
-            "supported_share": self.supported_share,
-            "judges": [judge.to_dict() for judge in self.judges],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class JudgeMean:
+class JudgeMean(Report):
     """A judge's unweighted means over the files."""
 
     judge: str
@@ -85,40 +66,17 @@ class JudgeMean:
     auc: float
     calibration_error: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "judge": self.judge,
-            "balanced_accuracy": self.balanced_accuracy,
-            "accuracy": self.accuracy,
-            "auc": None if math.isnan(self.auc) else self.auc,
-            "calibration_error": self.calibration_error,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class GroundingReport:
+class GroundingReport(Report):
     """All files, and the means over them."""
 
     parts: tuple[GroundingPart, ...]
     means: tuple[JudgeMean, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "parts": [part.to_dict() for part in self.parts],
-            "means": [mean.to_dict() for mean in self.means],
-        }
-
 
 def evaluate_grounding(files: Iterable[str | Path]) -> GroundingReport:
-    """Judge every claim of the files with the grounder and the baselines.
-
-    Args:
-        files: Files in the format of ``datasets.read_grounding``.
-
-    Returns:
-        A report for each file and the means over files.
+    """Judge every claim of files in the format of ``read_grounding`` with the grounder and the baselines.
 
     Raises:
         DatasetError: A file cannot be read.
@@ -138,54 +96,40 @@ def _name(file: Path) -> str:
 
 
 def _part(name: str, pairs: Sequence[GroundingPair]) -> GroundingPart:
-    grounder: list[Judged] = []
-    rule: list[Judged] = []
-    recall: list[Judged] = []
+    judged: dict[str, list[Judged]] = {"grounder": [], "protocol_rule": [], "idf_recall": []}
     rarity = rarities(context for pair in pairs for context in pair.contexts)
     for pair in pairs:
         verdict = ground_claims([pair.claim], pair.contexts, pair.question)[0]
-        grounder.append(Judged(pair.supported, verdict.verdict == "supported", verdict.probability))
         found = protocol_rule(pair.claim, pair.contexts)
-        rule.append(Judged(pair.supported, found, float(found)))
         share = idf_recall(pair.claim, pair.contexts, rarity)
-        recall.append(Judged(pair.supported, share >= IDF_RECALL_THRESHOLD, share))
-    reports = (
-        _report("grounder", grounder, calibrated=True),
-        _report("protocol_rule", rule, calibrated=False),
-        _report("idf_recall", recall, calibrated=False),
-    )
+        judged["grounder"].append(Judged(pair.supported, verdict.verdict == "supported", verdict.probability))
+        judged["protocol_rule"].append(Judged(pair.supported, found, float(found)))
+        judged["idf_recall"].append(Judged(pair.supported, share >= IDF_RECALL_THRESHOLD, share))
+    reports = tuple(_report(judge, cases, calibrated=judge == "grounder") for judge, cases in judged.items())
     return GroundingPart(name, len(pairs), sum(pair.supported for pair in pairs) / len(pairs), reports)
 
 
 def _report(judge: str, cases: Sequence[Judged], *, calibrated: bool) -> JudgeReport:
-    truths = [case.truth for case in cases]
+    def measured(measure: Callable[[list[bool], list[Any]], float], of: Callable[[Judged], float]) -> Estimate:
+        return bootstrap(
+            cases, lambda drawn: measure([one.truth for one in drawn], list(map(of, drawn))), resamples=_RESAMPLES
+        )
+
     return JudgeReport(
         judge,
-        bootstrap(cases, _balanced_accuracy, resamples=_RESAMPLES),
-        bootstrap(cases, _accuracy, resamples=_RESAMPLES),
-        bootstrap(cases, _auc, resamples=_RESAMPLES),
-        calibration_error(truths, [case.score for case in cases]) if calibrated else None,
+        measured(balanced_accuracy, lambda one: one.judged),
+        measured(accuracy, lambda one: one.judged),
+        measured(roc_auc, lambda one: one.score),
+        calibration_error([one.truth for one in cases], [one.score for one in cases]) if calibrated else None,
     )
-
-
-def _balanced_accuracy(cases: Sequence[Judged]) -> float:
-    return balanced_accuracy([case.truth for case in cases], [case.judged for case in cases])
-
-
-def _accuracy(cases: Sequence[Judged]) -> float:
-    return accuracy([case.truth for case in cases], [case.judged for case in cases])
-
-
-def _auc(cases: Sequence[Judged]) -> float:
-    return roc_auc([case.truth for case in cases], [case.score for case in cases])
 
 
 def _mean(judge: str, reports: Sequence[JudgeReport]) -> JudgeMean:
     errors = [report.calibration_error for report in reports if report.calibration_error is not None]
     return JudgeMean(
         judge,
-        sum(report.balanced_accuracy.value for report in reports) / len(reports),
-        sum(report.accuracy.value for report in reports) / len(reports),
-        sum(report.auc.value for report in reports) / len(reports),
-        sum(errors) / len(errors) if errors else None,
+        fmean(report.balanced_accuracy.value for report in reports),
+        fmean(report.accuracy.value for report in reports),
+        fmean(report.auc.value for report in reports),
+        fmean(errors) if errors else None,
     )

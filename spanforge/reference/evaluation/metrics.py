@@ -18,13 +18,7 @@ def _first(ranking: Sequence[str], depth: int) -> list[str]:
 def ndcg_at(ranking: Sequence[str], grades: Mapping[str, int], depth: int = 10) -> float:
     """Return the normalised discounted cumulative gain with linear gain, as trec_eval computes it.
 
-    Args:
-        ranking: Document ids, best first.
-        grades: Document id → grade.
-        depth: Places that count.
-
-    Returns:
-        A value in [0, 1]; 0 where nothing is relevant.
+    In [0, 1]; 0 where nothing is relevant. The first ``depth`` places count.
     """
     gains = [grades.get(document, 0) for document in _first(ranking, depth)]
     ideal = sorted(grades.values(), reverse=True)[:depth]
@@ -96,18 +90,28 @@ def roc_auc(truths: Sequence[bool], scores: Sequence[float]) -> float:
 
 
 def calibration_error(truths: Sequence[bool], probabilities: Sequence[float], bins: int = 10) -> float:
-    """Return the expected calibration error over equally wide bins.
+    """Return the expected calibration error over equally wide bins, in [0, 1].
 
-    Args:
-        truths: Whether each case is true.
-        probabilities: The stated probability of each, in [0, 1].
-        bins: Number of bins.
-
-    Returns:
-        The mean distance between stated probability and observed share, weighted by bin size, in [0, 1].
+    It is the mean distance between stated probability and observed share, weighted by bin size.
     """
     filled: dict[int, list[tuple[float, bool]]] = {}
     for truth, probability in zip(truths, probabilities, strict=True):
         filled.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth))
     gaps = (abs(sum(p for p, _ in cases) - sum(truth for _, truth in cases)) for _, cases in sorted(filled.items()))
     return math.fsum(gaps) / len(truths)
+
+
+def risk_coverage_area(truths: Sequence[bool], scores: Sequence[float]) -> float:
+    """Return the mean share of false cases among the k best by score, over every k: 0 is best.
+
+    Returns:
+        A value in [0, 1]; cases of the same score count as in their mean order.
+    """
+    false, shares, total = 0.0, 0.0, 0
+    for _, group in groupby(sorted(zip(scores, truths, strict=True), reverse=True), key=lambda pair: pair[0]):
+        tied = [truth for _, truth in group]
+        wrong = sum(not truth for truth in tied) / len(tied)
+        for _ in tied:
+            total, false = total + 1, false + wrong
+            shares += false / total
+    return shares / total

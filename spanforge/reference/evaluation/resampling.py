@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeVar, cast
 
 RESAMPLES: Final = 1_000
 SEED: Final = 20_231
@@ -15,24 +15,41 @@ _CONFIDENCE: Final = 0.95
 CaseT = TypeVar("CaseT")
 
 
+class Report:
+    """Base of what is measured: frozen data that can be written as strict JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, without what is too much to show; None stands for what cannot be measured."""
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(cast("Any", self)) if one.repr}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Report():
+            return value.to_dict()
+        case tuple():
+            return [_plain(one) for one in cast("tuple[Any, ...]", value)]
+        case Mapping():
+            return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+        case float() if math.isnan(value):
+            return None
+        case _:
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Report):
     """A measure with its 95 percent bootstrap interval."""
 
     value: float
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return plain values; None stands for what cannot be measured, for strict JSON knows no NaN."""
-        return {
-            name: None if math.isnan(value) else value
-            for name, value in (("value", self.value), ("low", self.low), ("high", self.high))
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class PairedComparison:
+class PairedComparison(Report):
     """The mean difference of two systems over the same cases.
 
     Attributes:
@@ -52,10 +69,6 @@ class PairedComparison:
         """Whether the system is below the baseline at the 5 percent level."""
         return self.difference < 0 and self.p_value < 1 - _CONFIDENCE
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"difference": self.difference, "low": self.low, "high": self.high, "p_value": self.p_value}
-
 
 def bootstrap(
     cases: Sequence[CaseT],
@@ -64,16 +77,9 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Estimate:
-    """Measure cases and how much the measure varies over resamples of them.
+    """Measure cases, at least one, with the percentile interval over resamples of them.
 
-    Args:
-        cases: The cases, at least one.
-        measure: Maps cases to a number; may give NaN where a resample lacks a class, which is left out.
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
-
-    Returns:
-        The measure of the cases and the percentile interval.
+    ``measure`` may give NaN where a resample lacks a class, which is left out.
     """
     rng = random.Random(seed)  # noqa: S311 (statistics, not security)
     drawn = sorted(
@@ -92,17 +98,10 @@ def mean_estimate(values: Sequence[float], *, resamples: int = RESAMPLES, seed: 
 def compare_paired(
     system: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> PairedComparison:
-    """Compare two systems measured on the same cases in the same order.
+    """Compare the values of two systems for the same cases in the same order.
 
-    Args:
-        system: The system's value for each case.
-        baseline: The baseline's value for each case.
-        resamples: Number of resamples and of random sign changes.
-        seed: Seed of both.
-
-    Returns:
-        The mean difference, its interval, and the p value of a paired randomisation test (Fisher; Smucker et al. 2007),
-        which is never below 1 / (resamples + 1).
+    The p value is that of a paired randomisation test (Fisher; Smucker et al. 2007) by as many random sign changes as
+    resamples, and never below 1 / (resamples + 1).
 
     Raises:
         ValueError: The two differ in length or are empty.

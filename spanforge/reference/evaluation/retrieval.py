@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from spanforge.reference.evaluation.datasets import RetrievalDataset
 from spanforge.reference.evaluation.metrics import ndcg_at, precision_at, recall_at, reciprocal_rank
-from spanforge.reference.evaluation.resampling import Estimate, PairedComparison, compare_paired, mean_estimate
+from spanforge.reference.evaluation.resampling import Estimate, PairedComparison, Report, compare_paired, mean_estimate
 
 Search = Callable[[str, int], Sequence[str]]
 """Query text and number of results wanted → document ids, best first."""
@@ -21,7 +21,7 @@ DEPTH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalReport:
+class RetrievalReport(Report):
     """How well a search does on one test set.
 
     Attributes:
@@ -48,26 +48,9 @@ class RetrievalReport:
             raise ValueError("reports on different test sets cannot be compared")
         return compare_paired(self.per_query[metric], baseline.per_query[metric])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, without the single queries."""
-        return {
-            "dataset": self.dataset,
-            "documents": self.documents,
-            "queries": self.queries,
-            "metrics": {name: estimate.to_dict() for name, estimate in self.metrics.items()},
-        }
-
 
 def evaluate_retrieval(dataset: RetrievalDataset, search: Search) -> RetrievalReport:
-    """Run every query of a test set through a search and measure the rankings.
-
-    Args:
-        dataset: The test set.
-        search: The search; it is asked for ten results.
-
-    Returns:
-        The report. Queries are run in the order of the test set.
-    """
+    """Run every query of a test set, in its order, through a search for ten results, and measure the rankings."""
     rankings = {query: list(search(text, DEPTH)) for query, text in dataset.queries.items()}
     per_query = {
         name: tuple(metric(ranking, dataset.qrels[query]) for query, ranking in rankings.items())

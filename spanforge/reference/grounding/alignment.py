@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.opposites import ALIKE
+from spanforge.reference.grounding.lexicon import ALIKE
 from spanforge.reference.grounding.sentence import Sentence
 
 MAX_CANDIDATES: Final = 4
@@ -42,8 +42,6 @@ class Alignment:
     """One claim sentence beside one context sentence.
 
     Attributes:
-        claim: The claim sentence.
-        evidence: The context sentence.
         number: Index of the evidence in the prepared contexts.
         recall: Share of the claim's word weight found in the evidence, in [0, 1].
         rank: ``recall`` with part of what a neighbouring sentence adds; what candidates are ordered by.
@@ -99,15 +97,9 @@ class Alignment:
 
 
 def align(claim: Sentence, contexts: PreparedContexts, weight: Callable[[str], float]) -> list[Alignment]:
-    """Find the context sentences nearest to a claim sentence.
+    """Return up to ``MAX_CANDIDATES`` context sentences nearest to a claim, best first; on a tie the earlier one.
 
-    Args:
-        claim: The claim sentence.
-        contexts: The prepared contexts.
-        weight: How much a stem matters, in (0, 1].
-
-    Returns:
-        Up to ``MAX_CANDIDATES`` alignments, best rank first; on a tie the earlier sentence first.
+    ``weight`` tells how much a stem matters, in (0, 1].
     """
     weights = {word: weight(word) for word in claim.words}
     total = sum(weights.values())

@@ -13,16 +13,38 @@ from spanforge.reference.grounding.text import sentence_spans
 _CITATION: Final = re.compile(r"\s?\[\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,20}\]")
 _LIST_MARK: Final = re.compile(r"^\s*(?:[-*\u2022\u2013#>]{1,6}\s+|\(?\d{1,3}[.)]\s+(?=\S))")
 _REFUSAL: Final = re.compile(
-    r"^(?:sorry|unfortunately|i'?m sorry|i am sorry|i apologi[sz]e)?[\s,:;]*(?:but\s+)?"
-    r"(?:i (?:do not|don't|can ?not|can't|could not|couldn't|am not able to|am unable to|was unable to) "
-    r"(?:have|know|answer|find|determine|provide|see)\b"
-    r"|there (?:is|was) (?:no|not enough|insufficient) (?:relevant )?(?:information|context|data|evidence)\b"
-    r"|(?:the |this |these )?(?:provided |given |retrieved |available )?"
-    r"(?:context|contexts|documents?|sources?|passages?|text) "
-    r"(?:does|do|did) (?:not|n't) (?:contain|mention|provide|say|include|state|specify|have)\b)",
+    r"^(?:(?:(?:i'?m |i am )?(?:so |very )?sorry|unfortunately|i apologi[sz]e|apologies|regrettably|no)[\s,:;.]*)?"
+    r"(?:but\s+)?"
+    r"(?:i (?:do not|don't|can ?not|can't|could not|couldn't|did not|didn't|am not able to|am unable to|was unable to) "
+    r"(?:have|know|answer|find|determine|provide|see|tell|locate|confirm)\b"
+    r"|i(?:'m| am) (?:not sure|unable|not aware)\b"
+    r"|(?:it|this|that|the answer|(?:the |this |that )?(?:requested |relevant )?information) "
+    r"(?:is not|isn't|was not|wasn't|cannot be|can't be|could not be) "
+    r"(?:(?:explicitly |directly )?(?:mentioned|stated|specified|given|provided|contained|included|available|found"
+    r"|determined|answered|known|clear)|in the)\b"
+    r"|(?:there (?:is|was) )?(?:no|not enough|insufficient) "
+    r"(?:(?:relevant|such|specific|sufficient|further) )?(?:information|context|data|evidence|answer|mention)\b"
+    r"|not (?:mentioned|stated|specified|found|available|known|enough information)\b"
+    r"|nothing (?:in|was found)\b"
+    r"|(?:based on |according to )?(?:the |this |these )?(?:provided |given |retrieved |available )?"
+    r"(?:context|contexts|documents?|sources?|passages?|text),? "
+    r"(?:(?:(?:does|do|did) (?:not|n't)|doesn't|don't|didn't) "
+    r"(?:contain|mention|provide|say|include|state|specify|have|give|answer|tell|discuss)"
+    r"|(?:provides?|contains?|gives?|has|have) no (?:\w+ )?(?:details?|information|answers?|mention|evidence|data))\b)",
     re.IGNORECASE,
 )
 """Sentences that say no answer was found; they claim nothing about the world."""
+
+_CHAT: Final = re.compile(
+    r"^(?:sure|certainly|of course|absolutely|great question|good question|hello|hi|thanks?(?: you)?"
+    r"|you(?:'re| are) welcome|happy to help|i hope (?:this|that|it) helps|let me know\b.*|feel free\b.*"
+    r"|(?:please )?(?:do not|don't) hesitate\b.*|if you have (?:any )?(?:more |other |further )?questions\b.*"
+    r"|(?:here|below)(?:'s| is| are)\b[^.]{0,80}\b(?:summary|answer|overview|list|steps|information|breakdown)\b"
+    r"[^.:]{0,80})"
+    r"[\s.!:]*$",
+    re.IGNORECASE,
+)
+"""What is said to be polite, or to announce what follows."""
 
 _REFUSAL_REACH: Final = 200
 _YES_OR_NO: Final = re.compile(r"^\W*(?:yes|no)\b\W*$", re.IGNORECASE)
@@ -49,26 +71,18 @@ def strip_citations(text: str) -> str:
 
 
 def split_claims(answer: str) -> list[str]:
-    """Split an answer into claims, one a sentence or list item.
+    """Split an answer into claims in order, one a sentence or list item, without citation marks and list marks.
 
-    Args:
-        answer: The answer as generated.
-
-    Returns:
-        The claims in order, without citation marks and list marks. Pieces without a content word (a heading rule, a
-        lone "Yes.") are no claims; questions and refusals are none either.
+    Pieces without a content word (a heading rule, a lone "Yes.") are no claims; questions and refusals are none either.
     """
-    claims: list[str] = []
     plain = strip_citations(answer)
-    for start, end in sentence_spans(plain):
-        piece = _LIST_MARK.sub("", plain[start:end]).strip()
-        if _is_claim(piece):
-            claims.append(piece)
-    return claims
+    pieces = (_LIST_MARK.sub("", plain[start:end]).strip() for start, end in sentence_spans(plain))
+    return [piece for piece in pieces if _is_claim(piece)]
 
 
 def _is_claim(piece: str) -> bool:
-    if piece.endswith("?") or _REFUSAL.match(piece.replace("\u2019", "'")[:_REFUSAL_REACH]):
+    beginning = piece.replace("\u2019", "'")[:_REFUSAL_REACH]
+    if piece.endswith(("?", ":")) or _REFUSAL.match(beginning) or _CHAT.match(beginning):
         return False
     return bool(Sentence(piece, 0).words)
 
@@ -79,15 +93,10 @@ def is_yes_or_no(answer: str) -> bool:
 
 
 def read_claim(text: str, question: str = "") -> Claim:
-    """Make a claim ready to be judged.
+    """Make a claim ready to be judged; citation and list marks are dropped.
 
-    Args:
-        text: The claim; citation and list marks are dropped.
-        question: The question it answers. A fragment such as "Paris" is joined with it, so that "What is the capital
-            of France?" and "Paris" are judged as one statement.
-
-    Returns:
-        The claim's sentences, and which words only the question contributed.
+    A fragment such as "Paris" is joined with the question it answers, so that "What is the capital of France?" and
+    "Paris" are judged as one statement.
     """
     plain = _LIST_MARK.sub("", strip_citations(text)).strip()
     units = sentences_of(plain)

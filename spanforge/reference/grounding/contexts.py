@@ -12,10 +12,8 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from spanforge.reference.grounding.amounts import AmountIndex
-from spanforge.reference.grounding.sentence import Sentence, content_stem
+from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.grounding.text import sentence_spans
-
-__all__ = ["PreparedContexts", "content_stem", "sentences_of"]
 
 _REMEMBERED: Final = 512
 _REMEMBERED_SETS: Final = 16
@@ -65,6 +63,14 @@ class PreparedContexts:
     def mentions_acronym(self, acronym: str) -> bool:
         """Tell whether the words of some sentence begin with an acronym's letters, given in lower case, in order."""
         return acronym in self._initials
+
+    def states(self, sentence: Sentence) -> bool:
+        """Tell whether a sentence of the contexts reads the same, word by word."""
+        return sentence.reading in self._readings
+
+    @cached_property
+    def _readings(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(sentence.reading for sentence in self.sentences)
 
     @cached_property
     def _initials(self) -> str:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from spanforge.reference.grounding.alignment import Alignment
-from spanforge.reference.grounding.names import is_name
-from spanforge.reference.grounding.opposites import OPPOSITES
+from spanforge.reference.grounding.lexicon import OPPOSITES
 from spanforge.reference.grounding.quantities import DATE_KINDS, Quantity, same_amount
 from spanforge.reference.grounding.sentence import Sentence
 
 ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
-CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = ("negation", "opposite", "number", "unit", "date", "name", "roles")
+CONFLICT_KINDS: Final[tuple[ConflictKind, ...]] = get_args(ConflictKind)
 AMOUNT_CONFLICTS: Final = frozenset[ConflictKind]({"number", "unit", "date"})
 
 _NEAR: Final = 5
@@ -34,21 +33,21 @@ _LESS: Final = "les"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One contradiction found, by kind; ``strength`` in (0, 1] is how much of the statement it turns over."""
+    """One contradiction found.
+
+    Attributes:
+        kind: What is contradicted.
+        strength: How much of the statement it turns over, in (0, 1].
+        is_whole: Whether the evidence says all of the claim, and of something else.
+    """
 
     kind: ConflictKind
     strength: float = 1.0
+    is_whole: bool = False
 
 
 def conflicts(alignment: Alignment) -> list[Conflict]:
-    """Run all detectors on one alignment.
-
-    Args:
-        alignment: A claim sentence beside its evidence.
-
-    Returns:
-        The conflicts found, at most one of each kind, in the order of ``CONFLICT_KINDS``.
-    """
+    """Return the conflicts that the detectors find, at most one of each kind, in the order of ``CONFLICT_KINDS``."""
     negation, opposite = _polarity(alignment)
     kinds = _amounts(alignment)
     if _names(alignment):
@@ -56,7 +55,8 @@ def conflicts(alignment: Alignment) -> list[Conflict]:
     if _roles(alignment):
         kinds.add("roles")
     strengths = {"negation": negation, "opposite": opposite} | dict.fromkeys(kinds, 1.0)
-    return [Conflict(kind, strengths[kind]) for kind in CONFLICT_KINDS if strengths.get(kind)]
+    found = [Conflict(kind, strengths[kind]) for kind in CONFLICT_KINDS if strengths.get(kind)]
+    return [Conflict("name", is_whole=True)] if _is_of_another(alignment) else found
 
 
 def _polarity(alignment: Alignment) -> tuple[float, float]:
@@ -137,12 +137,26 @@ def _names(alignment: Alignment) -> bool:
     """A name of the claim whose place in the evidence is taken by another name."""
     claim, evidence = alignment.claim, alignment.evidence
     for swap in alignment.substitutions:
-        named = [index for index in swap.claimed if is_name(claim, index)]
-        instead = [place for place in swap.found if is_name(evidence, place)]
+        named = [index for index in swap.claimed if claim.is_name(index)]
+        instead = [place for place in swap.found if evidence.is_name(place)]
         missing = any(claim.stems[index] not in evidence.content for index in named)
         if missing and any(evidence.stems[place] not in claim.content for place in instead):
             return True
     return False
+
+
+def _is_of_another(alignment: Alignment) -> bool:
+    """Tell whether all of a claim but its first word stands in the evidence, which begins with another.
+
+    "Marseille is the capital" beside "Paris is the capital" is said of another.
+    """
+    claim, evidence = alignment.claim, alignment.evidence
+    if not (claim.stems[0] and evidence.stems[0]) or 0 in alignment.matched:
+        return False
+    rest = sum(map(bool, claim.stems)) - 1
+    capitals = claim.tokens[0][0].isupper() and evidence.tokens[0][0].isupper()
+    strangers = claim.stems[0] not in evidence.content and evidence.stems[0] not in claim.content
+    return len(alignment.matched) == rest > 1 and capitals and strangers
 
 
 def _roles(alignment: Alignment) -> bool:
@@ -162,9 +176,9 @@ def _roles(alignment: Alignment) -> bool:
 
 def _is_shared_name(alignment: Alignment, index: int, place: int) -> bool:
     """Tell whether a matched token is a name; a capitalised first word is one where the evidence shows it."""
-    if is_name(alignment.claim, index):
+    if alignment.claim.is_name(index):
         return True
-    return not index and alignment.claim.tokens[0][0].isupper() and is_name(alignment.evidence, place)
+    return not index and alignment.claim.tokens[0][0].isupper() and alignment.evidence.is_name(place)
 
 
 def _exchanged(alignment: Alignment, claimed: tuple[int, int], found: tuple[int, int]) -> bool:

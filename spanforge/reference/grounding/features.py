@@ -9,11 +9,9 @@ from typing import Final
 from spanforge.reference.grounding.alignment import Alignment, align
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.contradiction import AMOUNT_CONFLICTS, Conflict, conflicts
-from spanforge.reference.grounding.names import is_name
-from spanforge.reference.grounding.opposites import ALIKE
+from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS
 from spanforge.reference.grounding.quantities import names_amount
 from spanforge.reference.grounding.sentence import Sentence
-from spanforge.reference.grounding.weights import WordWeights
 
 MAX_UNITS: Final = 32
 """Sentences of one claim that are judged; a claim is meant to be one sentence, and the rest would only cost time."""
@@ -31,6 +29,28 @@ _ENOUGH: Final = 0.7
 _MIN_DERIVED: Final = 4
 _MIN_ACRONYM: Final = 3
 """Two letters are the initials of some two words in any text."""
+
+_FRAME_SHARE: Final = 0.35
+"""What remains of the weight of a word that only speaks about the source ("the article mentions …")."""
+
+_ASKED_SHARE: Final = 0.5
+"""What remains of the weight of a word that a short answer takes over from its question."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeights:
+    """Weights of stems: all content words weigh alike but for two kinds that say little.
+
+    Attributes:
+        asked: Stems that come from the question alone and weigh half.
+    """
+
+    asked: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __call__(self, word: str) -> float:
+        """Return how much a stem matters in a claim, in (0, 1]."""
+        weight = _FRAME_SHARE if word in FRAME_WORDS else 1.0
+        return weight * _ASKED_SHARE if word in self.asked else weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +97,17 @@ class Examined:
     evidence: int | None
     conflicts: tuple[Conflict, ...] = field(default=())
 
+    @property
+    def is_of_another(self) -> bool:
+        """Whether the evidence says all of it of somebody or something else."""
+        return any(conflict.is_whole for conflict in self.conflicts)
+
 
 def examine(units: Sequence[Sentence], contexts: PreparedContexts, weights: WordWeights) -> Examined:
     """Compute the features of a claim.
 
     A claim of several sentences has the mean of their overlaps and the worst of their faults, for one false sentence
-    makes the whole false.
-
-    Args:
-        units: The claim's sentences.
-        contexts: The prepared contexts.
-        weights: The word weights.
-
-    Returns:
-        Features, evidence and conflicts; without any content word all features are 0.
+    makes the whole false. Without any content word all features are 0.
     """
     judged = [_examine_unit(unit, contexts, weights) for unit in units[:MAX_UNITS] if unit.content]
     if not judged:
@@ -144,7 +161,7 @@ def _number_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
 
 def _name_missing(unit: Sentence, contexts: PreparedContexts) -> bool:
     return any(
-        is_name(unit, index) and not name_is_known(word, unit.tokens[index], unit, contexts)
+        unit.is_name(index) and not name_is_known(word, unit.tokens[index], unit, contexts)
         for index, word in enumerate(unit.stems)
         if word
     )

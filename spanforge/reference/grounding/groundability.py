@@ -7,11 +7,15 @@ from typing import Final, NamedTuple
 
 from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.features import is_mentioned, name_is_known, recall_anywhere, recall_around
+from spanforge.reference.grounding.features import (
+    WordWeights,
+    is_mentioned,
+    name_is_known,
+    recall_anywhere,
+    recall_around,
+)
 from spanforge.reference.grounding.lexicon import FRAME_WORDS
-from spanforge.reference.grounding.names import is_name
 from spanforge.reference.grounding.sentence import Sentence
-from spanforge.reference.grounding.weights import WordWeights
 
 _NAME_MISSING: Final = 0.5
 """What remains of the score when the contexts nowhere mention a name the question asks about."""
@@ -64,7 +68,7 @@ def groundability(question: str, contexts: Sequence[str]) -> Groundability:
         if known or word in FRAME_WORDS:
             continue
         gaps.setdefault(word, asked.tokens[index])
-        if is_name(asked, index) and not name_is_known(word, asked.tokens[index], asked, prepared):
+        if asked.is_name(index) and not name_is_known(word, asked.tokens[index], asked, prepared):
             name_missing = True
     together = recall_anywhere(asked, prepared, weights)
     score = (1 - _TOGETHER) * max(relevance, default=0.0) + _TOGETHER * together

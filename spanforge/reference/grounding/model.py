@@ -39,11 +39,7 @@ class Model:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], names: Sequence[str] = FEATURE_NAMES) -> Model:
-        """Read what ``to_dict`` wrote.
-
-        Args:
-            data: The plain values.
-            names: The features that the model must have; the grounder's unless given.
+        """Read what ``to_dict`` wrote, of a model that has the features named.
 
         Raises:
             ValueError: The features are not those of this version; train again.

@@ -15,32 +15,22 @@ _ENDS: Final = frozenset(
 )
 """Tokens that end a negation's reach."""
 
+_FREE: Final = frozenset({"of", "from"})
+"""What follows "free" where it denies: "free of sugar"."""
 _EMPHASIS: Final = frozenset({"only", "just", "merely"})
 
 
 def is_negation(tokens: Sequence[str], index: int) -> bool:
     """Tell whether a token denies what follows it; "not only" and "No. 2" do not."""
-    if tokens[index].lower().replace("\u2019", "'") not in NEGATIONS:
-        return False
+    word = tokens[index].lower().replace("\u2019", "'")
     following = tokens[index + 1].lower() if index + 1 < len(tokens) else ""
+    if word not in NEGATIONS:
+        return word == "free" and following in _FREE
     return following not in _EMPHASIS and not following[:1].isdigit()
 
 
-def has_negation(tokens: Sequence[str]) -> bool:
-    """Tell whether any token is a negation."""
-    return any(is_negation(tokens, index) for index in range(len(tokens)))
-
-
 def denied_tokens(tokens: Sequence[str], stems: Sequence[str]) -> frozenset[int]:
-    """Find the content tokens that are denied an odd number of times.
-
-    Args:
-        tokens: A sentence's tokens as written, marks among them.
-        stems: For each token its content stem, empty where it has none.
-
-    Returns:
-        Indexes into ``tokens``.
-    """
+    """Return the places of the tokens with a content stem that are denied an odd number of times."""
     found: set[int] = set()
     remaining = 0
     odd = False

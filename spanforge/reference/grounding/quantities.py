@@ -94,12 +94,7 @@ class Quantity:
 def same_amount(claimed: Quantity, found: Quantity) -> bool:
     """Tell whether evidence carries the claimed amount, rounding and stated approximation allowed.
 
-    Args:
-        claimed: The amount in the claim.
-        found: An amount in the evidence.
-
-    Returns:
-        True if both are of one kind (or a share and its percentage) and equal within the claim's own precision.
+    Both are of one kind, or a share and its percentage, and equal within the claim's own precision.
     """
     kinds = {claimed.kind, found.kind}
     if kinds == {"percent", "number"}:
@@ -142,13 +137,9 @@ def names_amount(word: str) -> bool:
 
 
 def quantities(sentence: str) -> tuple[Quantity, ...]:
-    """Find the amounts, dates and times of one sentence.
+    """Return the amounts, dates and times of one sentence in reading order.
 
-    Args:
-        sentence: The sentence's text.
-
-    Returns:
-        The quantities in reading order; a lone "one" is left out because it is mostly a pronoun.
+    A lone "one" is left out because it is mostly a pronoun.
     """
     return _Scanner(sentence).run()
 
@@ -188,9 +179,9 @@ class _Scanner:
         """Read the name of a month, a weekday or a place in a row."""
         word, written = self._words[index], self._pieces[index][0]
         if word in MONTHS and written[0].isupper() and not self._is_glued(index) and self._is_month(index):
-            self._add("month", float(MONTHS[word]), index)
+            self._add("month", MONTHS[word], index)
         elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or written.istitle()):
-            self._add("weekday", float(WEEKDAYS[word]), index)
+            self._add("weekday", WEEKDAYS[word], index)
         elif word in ORDINAL_WORDS and word != "second":
             self._add("ordinal", ORDINAL_WORDS[word], index, spelled=True)
 

@@ -8,10 +8,8 @@ the names of the columns or the first cell of a row it begins inside, stands as 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 JOINT: Final = "; "
 """Stands between the cells of a row."""
@@ -99,9 +97,7 @@ def drawn_tables(text: str) -> Iterator[tuple[int, int, str]]:
 def with_rows(text: str, heading: str = "") -> str:
     """Return a passage with the tables that are drawn with bars written as rows.
 
-    Args:
-        text: The passage.
-        heading: The headings over it; where it begins inside a table, their last part names the columns.
+    Where it begins inside a table, the last part of the headings over it names the columns.
     """
     if "|" not in text:
         return text

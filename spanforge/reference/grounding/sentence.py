@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 from spanforge.reference.grounding.lexicon import FUNCTION_WORDS, MONTHS, NEGATIONS, WEEKDAYS
-from spanforge.reference.grounding.negation import denied_tokens, has_negation
+from spanforge.reference.grounding.negation import denied_tokens, is_negation
 from spanforge.reference.grounding.quantities import Quantity, may_have_quantities, quantities
 from spanforge.reference.grounding.stems import stem
 from spanforge.reference.grounding.text import TOKEN
+
+_ORDINARY_ENDINGS = ("ly", "ed", "ing", "al", "ar", "ive", "ic", "ous", "ness", "tion", "tions", "ment")
+"""Endings of ordinary words that are merely rare; they tell only about a sentence's first word."""
 
 
 @lru_cache(maxsize=65_536)
@@ -67,10 +70,15 @@ class Sentence:
         """The first letters of the content words, joined."""
         return "".join(word[0] for word in self.stems if word)
 
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """All words in lower case, in order, marks left out."""
+        return tuple(token.lower() for token in self.tokens if token[0].isalnum())
+
     @cached_property
     def phrases(self) -> frozenset[tuple[str, str, str]]:
         """Runs of three words in lower case, function words among them."""
-        words = [token.lower() for token in self.tokens if token[0].isalnum()]
+        words = self.reading
         return frozenset(zip(words, words[1:], words[2:], strict=False))
 
     @cached_property
@@ -81,7 +89,7 @@ class Sentence:
     @cached_property
     def denies(self) -> bool:
         """Whether it has a negation anywhere."""
-        return has_negation(self.tokens)
+        return any(is_negation(self.tokens, index) for index in range(len(self.tokens)))
 
     @cached_property
     def marked_names(self) -> frozenset[int]:
@@ -89,6 +97,21 @@ class Sentence:
         return frozenset(
             index for index, token in enumerate(self.tokens) if self.stems[index] and _is_marked(token, index)
         )
+
+    def is_name(self, index: int) -> bool:
+        """Tell whether a content token looks like (part of) a proper name.
+
+        So do capitalised words inside a sentence, acronyms, and identifiers with digits. A sentence's first word is
+        capitalised anyway and counts where another capitalised word follows, as in "Los Angeles". Months and weekdays
+        are dates, not names.
+        """
+        if index or 0 in self.marked_names:
+            return index in self.marked_names
+        token = self.tokens[0]
+        if not (self.stems[0] and token[0].isupper()) or token.lower() in MONTHS or token.lower() in WEEKDAYS:
+            return False
+        following = self.tokens[1] if len(self.tokens) > 1 else ""
+        return following[:1].isupper() and not token.endswith(_ORDINARY_ENDINGS)
 
 
 def _is_marked(token: str, index: int) -> bool:

@@ -40,14 +40,9 @@ TOKEN: Final = re.compile(
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Cut a text into sentences.
+    """Cut a text into sentences: half-open character spans, in order, without surrounding white space, never empty.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        Half-open character spans, in order, without surrounding white space, never empty, each at most
-        ``MAX_SENTENCE_CHARS`` long, or ``MAX_ROW_CHARS`` where it is a row of a table.
+    Each is at most ``MAX_SENTENCE_CHARS`` long, or ``MAX_ROW_CHARS`` where it is a row of a table.
     """
     spans: list[tuple[int, int]] = []
     start = 0

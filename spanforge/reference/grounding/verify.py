@@ -9,15 +9,16 @@ from typing import Final, Literal
 
 from spanforge.reference.grounding.claims import Claim, is_yes_or_no, read_claim, split_claims
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.features import examine
+from spanforge.reference.grounding.features import WordWeights, examine
 from spanforge.reference.grounding.model import Model, default_model
-from spanforge.reference.grounding.weights import WordWeights
 
 Verdict = Literal["supported", "contradicted", "not_found"]
 GroundingStatus = Literal["grounded", "partially_grounded", "ungrounded", "no_claims"]
 
 GROUNDED_FROM: Final = 0.8
 """Share of supported claims from which an answer is grounded (protocol, step 5)."""
+_VERBATIM: Final = 0.999
+"""Probability of a claim whose every sentence stands in the contexts word by word: nothing is surer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class AnswerGrounding:
     verdicts: tuple[ClaimVerdict, ...]
     status: GroundingStatus
 
+    @property
+    def weakest(self) -> float | None:
+        """Support probability of the least supported claim, in (0, 1); None if the answer claims nothing."""
+        return min((verdict.probability for verdict in self.verdicts), default=None)
+
 
 def ground_claims(claims: Sequence[str], contexts: Sequence[str], question: str = "") -> list[ClaimVerdict]:
     """Judge each claim against the contexts.
@@ -77,7 +83,7 @@ def ground_claims(claims: Sequence[str], contexts: Sequence[str], question: str 
     """
     model = default_model()
     prepared = PreparedContexts.of(contexts)
-    return [_judge(index, read_claim(claim, question), prepared, model) for index, claim in enumerate(claims)]
+    return [_judge(index, _read(claim, question, prepared), prepared, model) for index, claim in enumerate(claims)]
 
 
 def verify_answer(answer: str, contexts: Sequence[str], question: str = "") -> AnswerGrounding:
@@ -114,11 +120,23 @@ def summed_up(verdicts: Sequence[ClaimVerdict]) -> AnswerGrounding:
     return AnswerGrounding(score, len(verdicts), supported, tuple(verdicts), status)
 
 
+def _read(claim: str, question: str, contexts: PreparedContexts) -> Claim:
+    """Return a claim as it is judged: one that stands in the contexts as it is needs no question to be understood."""
+    alone = read_claim(claim)
+    return alone if _is_verbatim(alone, contexts) else read_claim(claim, question)
+
+
+def _is_verbatim(claim: Claim, contexts: PreparedContexts) -> bool:
+    return bool(claim.units) and all(contexts.states(unit) for unit in claim.units)
+
+
 def _judge(index: int, claim: Claim, contexts: PreparedContexts, model: Model) -> ClaimVerdict:
     examined = examine(claim.units, contexts, WordWeights(claim.asked))
     probability = model.probability(examined.features)
+    if _is_verbatim(claim, contexts):
+        probability = _VERBATIM
     verdict: Verdict = "not_found"
-    if examined.evidence is not None and probability >= model.threshold:
+    if examined.evidence is not None and probability >= model.threshold and not examined.is_of_another:
         verdict = "supported"
     elif examined.conflicts:
         verdict = "contradicted"

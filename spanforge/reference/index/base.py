@@ -7,18 +7,16 @@ selection inside its query, never to its results.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import numpy as np
+from numpy.typing import NDArray
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from spanforge.reference.models import Filter, FilterValue
-
+from spanforge.reference.lexical import under_heading
+from spanforge.reference.models import Filter, FilterValue
 
 ROW_FIELDS = (
     "chunk_id",
@@ -81,8 +79,14 @@ class Selection:
     org_id: str
     data_source_ids: tuple[str, ...] | None = None
     document_ids: tuple[str, ...] | None = None
+    chunk_ids: tuple[str, ...] | None = None
     excluding_chunk_ids: tuple[str, ...] = ()
     filters: tuple[Filter, ...] = ()
+
+    @property
+    def sources(self) -> Selection:
+        """The same sources whole: what words are counted over."""
+        return Selection(self.org_id, self.data_source_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,14 @@ class Index(Protocol):
         """
         ...
 
+    def rows(self, selection: Selection, limit: int) -> list[IndexRow]:
+        """Return selected rows as they were stored, without their vectors, at most so many.
+
+        Raises:
+            IndexUnavailable: The store cannot be read.
+        """
+        ...
+
     def delete(self, selection: Selection) -> int:
         """Delete the selected rows and return how many there were; no search finds them from then on."""
         ...
@@ -169,11 +181,6 @@ class Index(Protocol):
     def close(self) -> None:
         """Release what the engine holds."""
         ...
-
-
-def under_heading(heading: str, text: str) -> str:
-    """Return a passage with the headings over it, unless it begins with its own."""
-    return f"{heading}\n{text}" if heading and not text.startswith("#") else text
 
 
 def filter_value(value: FilterValue) -> str | float | list[str] | list[int]:

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from spanforge.reference.failures import InvalidInput
-from spanforge.reference.index.base import filter_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from spanforge.reference.index.base import Selection
-    from spanforge.reference.models import Filter
+from spanforge.reference.index.base import Selection, filter_value
+from spanforge.reference.models import Filter
 
 _NUMERIC = frozenset({"page", "timestamp", "quality"})
 _INTEGER_END = 2**63
@@ -86,6 +81,7 @@ def expression(selection: Selection, dialect: Dialect) -> str:
     for field, values in (
         ("data_source_id", selection.data_source_ids),
         ("document_id", selection.document_ids),
+        ("chunk_id", selection.chunk_ids),
     ):
         if values is not None:
             parts.append(_members(field, values, dialect))

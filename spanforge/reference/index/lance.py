@@ -5,29 +5,33 @@ Words are indexed as stems made by this package, so that this engine finds by th
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import IndexFull, IndexUnavailable, RagFailure, Translated
-from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
+from spanforge.reference.index.base import (
+    ROW_FIELDS,
+    IndexRow,
+    SearchHits,
+    SearchRequest,
+    Selection,
+    storable,
+)
 from spanforge.reference.index.conditions import SQL, expression
-from spanforge.reference.index.heap import give_back
+from spanforge.reference.index.words import best, bm25, candidate, counted
 from spanforge.reference.lexical import terms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from spanforge.reference.index.base import SearchRequest, Selection
 
 T = TypeVar("T")
 
@@ -37,8 +41,6 @@ _FLOATS = ("timestamp", "quality")
 _COUNTED = ("total_rows", "total_data_files", "total_deletion_file_rows")
 _MARKER = ""
 """Chunk id of the one row that belongs to nobody; see `LanceIndex.settle`."""
-ANN_ROWS = 50_000
-"""Rows from which vectors get an approximate index; below, every vector is compared."""
 MAX_FILES = 20
 """Files a table may have before they are joined; a search over 32 files takes 1.6 times as long as over one."""
 MAX_WORD_INDEXES = 4
@@ -71,14 +73,16 @@ class LanceIndex:
         self._max_rows = max_rows
         self._folder = str(folder)
         self._lance = load("lancedb", "reference")
+        self._loop = load("lancedb.background_loop", "reference").LOOP
         self._arrow = load("pyarrow", "reference")
         self._lock = threading.RLock()
         self._stale = False
+        self._has_words = False
         self._version = 0
         self._reads = 0
         with _store_errors():
             self._table = self._opened()
-            mismatch = _lasting(lambda: self._table.schema) != self._schema()
+            mismatch = self._read(lambda table: table.schema()) != self._schema()
         if mismatch:
             raise IndexUnavailable(
                 "The index was written with another embedding model or by another version; use that, or ingest anew."
@@ -88,7 +92,7 @@ class LanceIndex:
     def version(self) -> str:
         """Version of the table."""
         with _store_errors():
-            return _lasting(lambda: str(self._table.version))
+            return str(self._read(lambda table: table.version()))
 
     def upsert(self, rows: Sequence[IndexRow]) -> None:
         """Add or replace rows in one commit."""
@@ -98,32 +102,40 @@ class LanceIndex:
                 self._merge(self._encode(rows))
                 self._stale = True
             else:  # the store reads the ids of all its rows to merge, and no more than the new ones to add
-                self._table.add(self._encode(rows))
-            if not self._table.list_indices():
+                self._wait(self._table.add(self._encode(rows)))
+            if not self._words_are_indexed():
                 self._index_words()
-            give_back()
+            _give_back()
 
     def search(self, request: SearchRequest) -> SearchHits:
         """Search by words and by vector, each inside the selection, and join the two lists."""
         where = expression(request.selection, SQL)
         with _store_errors():
             self._renew()
-            found = self._join(_lasting(lambda: self._run(self._searches(request), where, request.limit)))
-        return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
+            found, scores = self._find(request, where)
+        return SearchHits(tuple(candidate(fields, request.vector, scores.get(name)) for name, fields in found.items()))
+
+    def rows(self, selection: Selection, limit: int) -> list[IndexRow]:
+        """Return selected rows, in no particular order."""
+        with _store_errors():
+            self._renew()
+            where, columns = expression(selection, SQL), list(ROW_FIELDS)
+            found = self._read(lambda table: table.query().where(where).select(columns).limit(limit).to_arrow())
+        return [IndexRow(**fields) for fields in found.to_pylist()]
 
     def delete(self, selection: Selection) -> int:
         """Delete the selected rows. Their text leaves the files at the next `settle`."""
         where = expression(selection, SQL)
         with self._lock, _store_errors():
-            if not self._table.count_rows(where):  # deleting nothing would be a version of its own
+            if not self._count(where):  # deleting nothing would be a version of its own
                 return 0
             self._stale = True
-            return int(self._table.delete(where).num_deleted_rows)
+            return int(self._wait(self._table.delete(where)).num_deleted_rows)
 
     def count(self, selection: Selection) -> int:
         """Count the selected rows."""
         with _store_errors():
-            return _lasting(lambda: int(self._table.count_rows(expression(selection, SQL))))
+            return self._count(expression(selection, SQL))
 
     def settle(self) -> None:
         """Bring the word index up to date; drop deleted text and old versions where there are any worth it.
@@ -140,19 +152,40 @@ class LanceIndex:
 
     def _opened(self) -> Untyped:
         """Return the table with nothing read of it: the store keeps what it read of every version, files included."""
-        # Zero: a reader sees what another process wrote, at its next query.
-        db = self._lance.connect(self._folder, read_consistency_interval=timedelta(0))
-        table = _lasting(lambda: db.create_table(_TABLE, schema=self._schema(), exist_ok=True))
-        self._version = _lasting(lambda: int(table.version))
+
+        async def opened() -> tuple[Untyped, int]:
+            db = await self._lance.connect_async(self._folder)
+            table = await db.create_table(_TABLE, schema=self._schema(), exist_ok=True)
+            return table, int(await table.version())
+
+        table, self._version = _lasting(lambda: self._wait(opened()))
         self._reads = 0
         return table
+
+    def _wait(self, task: Coroutine[Any, Any, T]) -> T:
+        """Have something done on the store's own thread."""
+        return self._loop.run(task)
+
+    def _read(self, ask: Callable[[Untyped], Coroutine[Any, Any, T]]) -> T:
+        """Ask the table as it is now, with what other processes wrote."""
+
+        async def asked() -> T:
+            table = self._table
+            # Once for all that is asked: each look costs as much as a small read.
+            await table.checkout_latest()
+            return await ask(table)
+
+        return _lasting(lambda: self._wait(asked()))
+
+    def _count(self, where: str | None = None) -> int:
+        return int(self._read(lambda table: table.count_rows(where)))
 
     def _renew(self) -> None:
         """Open the table anew now and then, where others change it; those who settle do so each time."""
         self._reads += 1
         if self._reads > RENEWED_AFTER:
             self._reads = 0
-            if _lasting(lambda: int(self._table.version)) != self._version:
+            if int(self._read(lambda table: table.version())) != self._version:
                 self._table = self._opened()
 
     def _settle(self) -> None:
@@ -160,24 +193,24 @@ class LanceIndex:
             # The store rewrites a file only when it joins it with another: the marker makes one beside every file.
             self._merge(self._encode([_marker(self._dimensions)]))
             self._stale = True
-        rows = int(self._table.count_rows())
-        if not rows:
+        if not self._count():
             return
         # Made anew: the store's own merge of new words into the old index takes as long, and memory that
         # grows with all words of the table.
         self._index_words()
-        if rows >= ANN_ROWS and self._dimensions and not self._has_index("vector"):
-            self._table.create_index("vector", config=self._lance.index.HnswSq(distance_type="cosine"))
-        give_back()
+        if any("vector" in index.columns for index in self._read(lambda table: table.list_indices())):
+            # Of an earlier version, and not asked any more.
+            self._wait(self._table.drop_index("vector_idx"))
+        _give_back()
         if self._stale or self._scattered():
             self._join_files()
-            give_back()
+            _give_back()
         self._stale = False
 
     def _join_files(self) -> None:
         for _ in range(2):  # the first joins files, the second drops the versions that held them apart
             time.sleep(_AT_ONCE.total_seconds())
-            self._table.optimize(cleanup_older_than=_AT_ONCE)
+            self._wait(self._table.optimize(cleanup_older_than=_AT_ONCE))
 
     def _holds_deleted(self) -> bool:
         """Tell whether files hold deleted rows, be it that another process deleted them and died before it settled."""
@@ -193,7 +226,7 @@ class LanceIndex:
 
     def _versions(self) -> list[dict[str, int]]:
         """Return what the store counts of each version that it still has, oldest first."""
-        listed = sorted(self._table.list_versions(), key=lambda version: version["version"])
+        listed = sorted(self._read(lambda table: table.list_versions()), key=lambda version: version["version"])
         return [{name: int(version["metadata"][name]) for name in _COUNTED} for version in listed]
 
     def _schema(self) -> Untyped:
@@ -216,7 +249,8 @@ class LanceIndex:
         return pa.table(columns, schema=self._schema())
 
     def _merge(self, table: Untyped) -> None:
-        self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+        merge = self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all()
+        self._wait(merge.execute(table))
 
     def _index_words(self) -> None:
         config = self._lance.index.FTS(
@@ -227,55 +261,75 @@ class LanceIndex:
             ascii_folding=False,
             with_position=False,
         )
-        self._table.create_index("terms", config=config, replace=True)
+        self._wait(self._table.create_index("terms", config=config, replace=True))
 
-    def _has_index(self, column: str) -> bool:
-        return any(column in index.columns for index in self._table.list_indices())
+    def _words_are_indexed(self) -> bool:
+        # Once they are, they stay so.
+        self._has_words = self._has_words or bool(self._read(lambda table: table.list_indices()))
+        return self._has_words
 
     def _check_quota(self, rows: Sequence[IndexRow]) -> None:
         if self._max_rows is None:
             return
-        if self._table.count_rows("chunk_id != ''") + len(rows) - self._known(rows) > self._max_rows:
+        if self._count("chunk_id != ''") + len(rows) - self._known(rows) > self._max_rows:
             raise IndexFull
 
     def _known(self, rows: Sequence[IndexRow]) -> int:
         names = ", ".join(SQL.quote(row.chunk_id) for row in rows)
-        return int(self._table.count_rows(f"chunk_id IN ({names})"))
+        return self._count(f"chunk_id IN ({names})")
 
-    def _searches(self, request: SearchRequest) -> list[Untyped]:
-        searches: list[Untyped] = []
-        query = " ".join(terms(request.text))
-        if query and self._table.list_indices():
-            searches.append(self._table.search(self._lance.query.MatchQuery(query, "terms")))
-        if request.vector is not None and self._dimensions:
-            nearest = self._table.search(request.vector, vector_column_name="vector")
-            searches.append(nearest.distance_type("cosine"))
-        return searches
+    def _find(self, request: SearchRequest, where: str) -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
+        """Return the rows found by chunk id, and the scores of those found by words."""
+        query = terms(request.text) if self._words_are_indexed() else []
 
-    def _run(self, searches: Sequence[Untyped], where: str, limit: int) -> list[Untyped]:
-        """Return each search's rows as a table; two searches run side by side, as each leaves a core idle for long."""
-        columns = [*ROW_FIELDS, "terms", *(["vector"] if self._dimensions else [])]
+        async def both(table: Untyped) -> tuple[int, Untyped | None, Untyped | None]:
+            """Search both ways side by side, as each leaves a core idle for long."""
+            total = int(await table.count_rows(expression(request.selection.sources, SQL)))
+            return total, *await asyncio.gather(
+                self._holding(table, query, where, total), self._nearest(table, request, where)
+            )
 
-        def run(search: Untyped) -> Untyped:
-            score = "_score" if search.__class__.__name__.endswith("FtsQueryBuilder") else "_distance"
-            return search.where(where, prefilter=True).select([*columns, score]).limit(limit).to_arrow()
+        total, held, nearest = self._read(both)
+        scores = {} if held is None else _best(query, held, total, request.limit)
+        known = set[str]() if nearest is None else set(nearest["chunk_id"].to_pylist())
+        others = self._rows([name for name in scores if name not in known])
+        return self._join([table for table in (others, nearest) if table is not None]), scores
 
-        if len(searches) < 2:  # noqa: PLR2004 - one alone needs no thread
-            return [run(search) for search in searches]
-        # Threads of one call: a pool that outlived it would be without its threads after a fork.
-        with ThreadPoolExecutor(len(searches) - 1) as pool:
-            others = [pool.submit(run, search) for search in searches[1:]]
-            return [run(searches[0]), *(other.result() for other in others)]
+    async def _holding(self, table: Untyped, query: list[str], where: str, total: int) -> Untyped | None:
+        """Return the terms of all rows that hold one of a question's."""
+        if not query:
+            return None
+        matching = table.query().nearest_to_text(self._lance.query.MatchQuery(" ".join(query), "terms"))
+        columns = ["chunk_id", "terms", "_score"]
+        return await matching.where(where).select(columns).limit(max(1, total)).to_arrow()
+
+    async def _nearest(self, table: Untyped, request: SearchRequest, where: str) -> Untyped | None:
+        """Return the rows nearest to a question's vector."""
+        if request.vector is None or not self._dimensions:
+            return None
+        # Every vector is compared: what an index of vectors finds depends on all that are in it.
+        nearest = table.query().nearest_to(request.vector).column("vector").bypass_vector_index()
+        found = nearest.distance_type("cosine").where(where).select([*self._columns, "_distance"])
+        return await found.limit(request.limit).to_arrow()
+
+    def _rows(self, names: Sequence[str]) -> Untyped | None:
+        if not names:
+            return None
+        where = f"chunk_id IN ({', '.join(SQL.quote(name) for name in names)})"
+        return self._read(lambda table: table.query().where(where).select(self._columns).limit(len(names)).to_arrow())
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*ROW_FIELDS, "terms", *(["vector"] if self._dimensions else [])]
 
     def _join(self, tables: Sequence[Untyped]) -> dict[str, dict[str, Any]]:
-        """Return the rows of all tables by chunk id, each once, with the scores of every table that has it."""
+        """Return the rows of all tables by chunk id, each once."""
         found: dict[str, dict[str, Any]] = {}
         for table in tables:
             rows = table.drop_columns(["vector"]) if self._dimensions else table
             vectors = self._vectors(table) if self._dimensions else None
             for i, fields in enumerate(rows.to_pylist()):
                 known = found.setdefault(fields["chunk_id"], fields)
-                known.update((key, fields[key]) for key in ("_score", "_distance") if key in fields)
                 if vectors is not None:
                     known["vector"] = vectors[i]
         return found
@@ -285,13 +339,11 @@ class LanceIndex:
         return np.asarray(flat, dtype=np.float32).reshape(-1, self._dimensions)
 
 
-def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
-    bm25 = fields.pop("_score", None)
-    fields.pop("_distance", None)
-    own = fields.get("vector")
-    words = tuple(fields.pop("terms").split())
-    cosine = None if vector is None or own is None else float(np.dot(own, vector))
-    return Candidate(IndexRow(**fields), words, bm25, cosine)
+def _best(query: list[str], held: Untyped, total: int, limit: int) -> dict[str, float]:
+    """Return the chunk ids of the best rows by words, with their scores."""
+    scores = bm25(query, *counted(query, held["terms"].chunks), total) if len(held) else np.zeros(0)
+    names = held["chunk_id"].to_pylist()
+    return {names[i]: float(scores[i]) for i in best(scores, names.__getitem__, limit)}
 
 
 def _marker(dimensions: int) -> IndexRow:
@@ -317,3 +369,17 @@ def _store_errors() -> Translated:
 def _store_failure(error: Exception) -> RagFailure:
     message = str(error).lower()
     return IndexFull() if "no space left" in message or "file too large" in message else IndexUnavailable()
+
+
+def _give_back() -> None:
+    """Return to the system what the allocators hold of memory that is free.
+
+    A store writes from many threads, and the C library keeps a heap for each of them: what one has freed another cannot
+    use, so that a run of equal writes takes more and more. Where the C library is not glibc only Arrow's share goes
+    back.
+    """
+    load("pyarrow", "reference").default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

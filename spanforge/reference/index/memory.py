@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spanforge.reference._extras import load
 from spanforge.reference.failures import IndexFull
-from spanforge.reference.index.base import Candidate, SearchHits, filter_value
+from spanforge.reference.index.base import Candidate, IndexRow, SearchHits, SearchRequest, Selection, filter_value
 from spanforge.reference.index.conditions import check_filter
-from spanforge.reference.lexical import K1, B, terms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from spanforge.reference.index.base import IndexRow, SearchRequest, Selection
-    from spanforge.reference.models import Filter
+from spanforge.reference.index.words import best, bm25
+from spanforge.reference.lexical import terms
+from spanforge.reference.models import Filter
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -71,24 +68,25 @@ class MemoryIndex:
         mask = built.mask(request.selection)
         if not mask.any():
             return SearchHits(())
-        chosen: set[int] = set()
-        bm25 = built.bm25(terms(request.text), mask)
-        if bm25 is not None:
-            chosen.update(int(i) for i in _best(bm25, mask & (bm25 > 0), request.limit))
-        cosine = built.cosine(request.vector)
-        if cosine is not None:
-            chosen.update(int(i) for i in _best(cosine, mask, request.limit))
+        total = int(np.count_nonzero(built.mask(request.selection.sources)))
+        by_words = built.by_words(terms(request.text), mask, total, request.limit)
+        cosines, nearest = built.by_vector(request.vector, mask, request.limit)
         return SearchHits(
             tuple(
                 Candidate(
                     built.rows[i],
                     tuple(built.terms[i]),
-                    float(bm25[i]) if bm25 is not None and bm25[i] > 0 else None,
-                    float(cosine[i]) if cosine is not None else None,
+                    by_words.get(i),
+                    None if cosines is None else float(cosines[i]),
                 )
-                for i in sorted(chosen)
+                for i in sorted({*by_words, *nearest})
             )
         )
+
+    def rows(self, selection: Selection, limit: int) -> list[IndexRow]:
+        """Return selected rows, in the order they came."""
+        with self._lock:
+            return list(islice((row for row in self._rows.values() if selects(selection, row)), limit))
 
     def delete(self, selection: Selection) -> int:
         """Drop the selected rows and every structure that holds their text."""
@@ -135,11 +133,12 @@ class _Built:
         self._codes: dict[tuple[str, str], int] = {}
         codes = [self._codes.setdefault((row.org_id, row.data_source_id), len(self._codes)) for row in rows]
         self._code_of_row = np.array(codes, dtype=np.int64)
-        self._bm25: Any = None
+        self._lengths = np.array([len(own) for own in row_terms], dtype=np.int64)
+        self._holders: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for i, own in enumerate(row_terms):
+            for term, count in Counter(own).items():
+                self._holders[term].append((i, count))
         self._matrix: NDArray[np.float32] | None = None
-        if any(row_terms):
-            self._bm25 = load("bm25s", "reference").BM25(k1=K1, b=B)
-            self._bm25.index(row_terms, show_progress=False)
         vectors = [row.vector for row in rows if row.vector is not None]
         if vectors and len(vectors) == len(rows):
             self._matrix = np.stack(vectors)
@@ -153,28 +152,41 @@ class _Built:
             and (selection.data_source_ids is None or source_id in selection.data_source_ids)
         ]
         mask = np.isin(self._code_of_row, wanted)
-        if selection.document_ids is not None or selection.excluding_chunk_ids or selection.filters:
+        if (
+            selection.document_ids is not None
+            or selection.chunk_ids is not None
+            or selection.excluding_chunk_ids
+            or selection.filters
+        ):
             for i in np.flatnonzero(mask):
                 mask[i] = selects(selection, self.rows[i])
         return mask
 
-    def bm25(self, query: list[str], mask: NDArray[np.bool_]) -> NDArray[np.float32] | None:
-        if self._bm25 is None:
-            return None
-        known = [term for term in query if term in self._bm25.vocab_dict]
-        if not known:
-            return None
-        return self._bm25.get_scores(known, weight_mask=mask.astype(np.float32))
+    def by_words(self, query: list[str], mask: NDArray[np.bool_], total: int, limit: int) -> dict[int, float]:
+        """Return the best selected rows by words, with their scores."""
+        pairs = [np.array(self._holders.get(term, ()), dtype=np.int64).reshape(-1, 2) for term in dict.fromkeys(query)]
+        held = [pair[mask[pair[:, 0]]] for pair in pairs]
+        found = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(pair[:, 0] for pair in held)]))
+        frequencies = np.zeros((len(found), len(held)), dtype=np.int64)
+        for place, pair in enumerate(held):
+            frequencies[np.searchsorted(found, pair[:, 0]), place] = pair[:, 1]
+        scores = bm25(query, frequencies, self._lengths[found], total)
+        return {int(found[i]): float(scores[i]) for i in best(scores, lambda i: self._name(found[i]), limit)}
 
-    def cosine(self, vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-        return None if vector is None or self._matrix is None else self._matrix @ vector
+    def by_vector(
+        self, vector: NDArray[np.float32] | None, mask: NDArray[np.bool_], limit: int
+    ) -> tuple[NDArray[np.float32] | None, list[int]]:
+        """Return how near the selected rows are, and which are the best."""
+        if vector is None or self._matrix is None:
+            return None, []
+        rows = np.flatnonzero(mask)
+        cosines = np.zeros(len(mask), dtype=np.float32)
+        # The selected rows alone: how a product of matrices rounds depends on their size.
+        cosines[rows] = self._matrix[rows] @ vector
+        return cosines, [int(rows[i]) for i in best(cosines[rows], lambda i: self._name(rows[i]), limit)]
 
-
-def _best(scores: NDArray[np.float32], allowed: NDArray[np.bool_], limit: int) -> NDArray[np.intp]:
-    indices = np.flatnonzero(allowed)
-    if len(indices) > limit:
-        indices = indices[np.argpartition(-scores[indices], limit - 1)[:limit]]
-    return indices
+    def _name(self, row: np.intp) -> str:
+        return self.rows[int(row)].chunk_id
 
 
 def selects(selection: Selection, row: IndexRow) -> bool:
@@ -183,6 +195,7 @@ def selects(selection: Selection, row: IndexRow) -> bool:
         row.org_id == selection.org_id
         and (selection.data_source_ids is None or row.data_source_id in selection.data_source_ids)
         and (selection.document_ids is None or row.document_id in selection.document_ids)
+        and (selection.chunk_ids is None or row.chunk_id in selection.chunk_ids)
         and row.chunk_id not in selection.excluding_chunk_ids
         and all(_passes(condition, row) for condition in selection.filters)
     )

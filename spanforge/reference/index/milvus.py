@@ -6,26 +6,34 @@ The same code runs on both; only the address differs: a server's URL, or a file 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import IndexFull, IndexUnavailable, Translated
-from spanforge.reference.index.base import ROW_FIELDS, Candidate, IndexRow, SearchHits, storable
+from spanforge.reference.index.base import (
+    ROW_FIELDS,
+    IndexRow,
+    SearchHits,
+    SearchRequest,
+    Selection,
+    storable,
+)
 from spanforge.reference.index.conditions import MILVUS, expression
+from spanforge.reference.index.words import best, bm25, candidate, counted
 from spanforge.reference.lexical import K1, B, terms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spanforge.reference.index.base import SearchRequest, Selection
 
 _MAX_TEXT = 65_535
 """Bytes of the longest text a field holds; a passage of the largest allowed chunk size stays below."""
 _INTEGERS = ("page", "start", "end", "tokens")
 _FLOATS = ("timestamp", "quality")
 _WRITE = 512
+_COLUMNS = [*ROW_FIELDS, "terms", "vector"]
+MOST_MATCHES = 16_384
+"""Most rows that a server returns at once: where more of those selected hold a word of the question, the server's own
+order says which of them are scored."""
 CONNECT_SECONDS = 10.0
 """Longest wait of the first attempt to connect; every further one waits twice as long."""
 EMBEDDED_ATTEMPTS = 3
@@ -58,7 +66,6 @@ class MilvusIndex:
     ) -> None:
         self._milvus = load("pymilvus", "milvus")
         self._dimensions = dimensions
-        # What fits into the embedded form is small enough to be compared whole.
         self._embedded = "://" not in address
         self._collection = collection
         self._max_rows = max_rows
@@ -89,18 +96,20 @@ class MilvusIndex:
     def search(self, request: SearchRequest) -> SearchHits:
         """Search by words and by vector, each inside the selection, and join the two lists."""
         where = expression(request.selection, MILVUS)
-        query = " ".join(terms(request.text))
-        found: dict[str, dict[str, Any]] = {}
         with self._store_errors():
-            if query:
-                for hit in self._nearest(query, "sparse", where, request.limit):
-                    # The embedded form negates the score; BM25 itself is never negative.
-                    found[hit["chunk_id"]] = {**hit["entity"], "_score": abs(float(hit["distance"]))}
+            found, scores = self._by_words(request, where)
             if request.vector is not None:
                 vector = [float(value) for value in request.vector]
                 for hit in self._nearest(vector, "vector", where, request.limit):
                     found.setdefault(hit["chunk_id"], dict(hit["entity"]))
-        return SearchHits(tuple(_candidate(fields, request.vector) for fields in found.values()))
+        return SearchHits(tuple(candidate(fields, request.vector, scores.get(name)) for name, fields in found.items()))
+
+    def rows(self, selection: Selection, limit: int) -> list[IndexRow]:
+        """Return selected rows, in no particular order."""
+        where, columns = expression(selection, MILVUS), list(ROW_FIELDS)
+        with self._store_errors():
+            found = self._client.query(self._collection, filter=where, output_fields=columns, limit=limit)
+        return [IndexRow(**{name: fields.get(name) for name in ROW_FIELDS}) for fields in found]
 
     def delete(self, selection: Selection) -> int:
         """Delete the selected rows and count them."""
@@ -168,7 +177,8 @@ class MilvusIndex:
         indexes = self._client.prepare_index_params()
         parameters = {"bm25_k1": K1, "bm25_b": B}
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
-        indexes.add_index("vector", index_type="FLAT" if self._embedded else "AUTOINDEX", metric_type="COSINE")
+        # Every vector is compared: what an index of vectors finds depends on all that are in it.
+        indexes.add_index("vector", index_type="FLAT", metric_type="COSINE")
         self._client.create_collection(
             self._collection, schema=schema, index_params=indexes, consistency_level="Strong"
         )
@@ -180,10 +190,22 @@ class MilvusIndex:
         fields["vector"] = [float(value) for value in vector]
         return fields
 
+    def _by_words(self, request: SearchRequest, where: str) -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
+        """Return the best rows by words, and their scores, by chunk id."""
+        query = terms(request.text)
+        held = self._nearest(" ".join(query), "sparse", where, MOST_MATCHES) if query else []
+        if not held:
+            return {}, {}
+        total = max(len(held), self._count(expression(request.selection.sources, MILVUS)))
+        texts = load("pyarrow", "reference").array([hit["entity"]["terms"] for hit in held])
+        scores = bm25(query, *counted(query, [texts]), total)
+        chosen = best(scores, lambda i: held[i]["chunk_id"], request.limit)
+        found = {held[i]["chunk_id"]: dict(held[i]["entity"]) for i in chosen}
+        return found, {held[i]["chunk_id"]: float(scores[i]) for i in chosen}
+
     def _nearest(self, query: Untyped, field: str, where: str, limit: int) -> list[Any]:
-        columns = [*ROW_FIELDS, "terms", "vector"]
         found = self._client.search(
-            self._collection, data=[query], anns_field=field, limit=limit, filter=where, output_fields=columns
+            self._collection, data=[query], anns_field=field, limit=limit, filter=where, output_fields=_COLUMNS
         )
         return list(found[0])
 
@@ -201,11 +223,3 @@ class MilvusIndex:
 
     def _store_errors(self) -> Translated:
         return Translated((self._milvus.MilvusException, OSError), lambda _: IndexUnavailable())
-
-
-def _candidate(fields: dict[str, Any], vector: Untyped) -> Candidate:
-    bm25 = fields.pop("_score", None)
-    own = fields.pop("vector", None)
-    row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS})  # pyright: ignore[reportArgumentType]
-    cosine = None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
-    return Candidate(row, tuple(fields["terms"].split()), bm25, cosine)

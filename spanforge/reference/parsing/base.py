@@ -1,28 +1,50 @@
-"""What every parser returns, and the limits that keep a hostile file from hurting the process."""
+"""What every parser returns, and what a document may cost."""
 
 from __future__ import annotations
 
-import codecs
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime
+from typing import Final, Literal, NamedTuple
 
 from spanforge.reference.failures import ParseError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-MAX_FILE_BYTES = 256 * 2**20
+MAX_FILE_BYTES: Final = 256 * 2**20
 """A file larger than this is refused before it is read into memory."""
-MAX_TEXT_CHARS = 64 * 2**20
+MAX_TEXT_CHARS: Final = 64 * 2**20
 """A document that unfolds to more text than this is refused: a zip bomb, or not a document."""
-SEPARATOR = "\n\n"
+SEPARATOR: Final = "\n\n"
+TOO_COSTLY: Final = "The document costs far more to read than its size deserves; it is refused."
 
 SectionKind = Literal["text", "markdown", "table"]
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may cost.
+
+    Attributes:
+        memory: Bytes that reading it may take, and the parts of an archive may unfold to.
+        seconds: Time of the processor that reading and cutting it may take; less where it is small.
+        chunks: Passages that may be cut from it.
+    """
+
+    memory: int = 1 << 30
+    seconds: float = 120.0
+    chunks: int = 50_000
+
+    @classmethod
+    def within(cls, size: int) -> Limits:
+        """Return the usual limits for documents that may unfold to ``size`` bytes."""
+        return cls(memory=max(size, 256 << 20))
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A stretch of text that chunks do not cross: a page, a table, or a whole document.
+    """A stretch of text that chunks do not cross: a chapter of pages, a table, or a whole document.
 
     Attributes:
         text: Extracted text.
@@ -40,19 +62,46 @@ class Section:
         return f"Section(kind={self.kind!r}, page={self.page!r}, chars={len(self.text)})"
 
 
+class Extract(NamedTuple):
+    """What a parser makes of a file.
+
+    Attributes:
+        sections: The text, in order.
+        title: The document's own title, empty where it has none.
+        date: When it was last changed, as it says itself.
+        nodes: The text nodes of the file that a reader sees, as they stand there: what coverage is measured against.
+        warnings: What a reader of the answers should know, without a word of the document.
+    """
+
+    sections: Iterable[Section]
+    title: str = ""
+    date: datetime | None = None
+    nodes: Iterable[str] = ()
+    warnings: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A document's sections in order. Offsets of chunks count in their texts joined by `SEPARATOR`."""
+    """A document's sections in order. Offsets of chunks count in their texts joined by `SEPARATOR`.
+
+    Attributes:
+        date: When the document was last changed, as it says itself.
+        coverage: Share in [0, 1] of the words in the file's own text nodes that were extracted.
+        warnings: What is missing, in sentences that hold no word of the document.
+    """
 
     sections: tuple[Section, ...]
     media_type: str
     title: str = ""
+    date: datetime | None = None
+    coverage: float = 1.0
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"ParsedDocument(media_type={self.media_type!r}, sections={len(self.sections)})"
 
 
-def bounded(sections: Iterable[Section], media_type: str, *, title: str = "") -> ParsedDocument:
+def bounded(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Collect sections that hold text, and refuse a document that unfolds beyond `MAX_TEXT_CHARS`.
 
     Raises:
@@ -68,33 +117,4 @@ def bounded(sections: Iterable[Section], media_type: str, *, title: str = "") ->
             kept.append(section)
     if not kept:
         raise ParseError("The document holds no text; a scanned document needs text recognition first.")
-    return ParsedDocument(tuple(kept), media_type, title.strip()[:200])
-
-
-def decode(content: bytes) -> str:
-    """Decode text of unknown encoding: byte-order marks first, then UTF-8, then Windows-1252.
-
-    Raises:
-        ParseError: The bytes are not text (many NUL or control bytes).
-    """
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8-sig"),
-        (codecs.BOM_UTF32_LE, "utf-32"),
-        (codecs.BOM_UTF32_BE, "utf-32"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if content.startswith(mark):
-            return _clean(content.decode(encoding, errors="replace"))
-    controls = sum(content[:65536].count(byte) for byte in range(32) if byte not in b"\t\n\r\f\x1b")
-    if controls > len(content[:65536]) // 10:
-        raise ParseError("The file holds binary data, not text; check its suffix.")
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", errors="replace")
-    return _clean(text)
-
-
-def _clean(text: str) -> str:
-    return text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    return tuple(kept)

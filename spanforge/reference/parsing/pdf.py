@@ -1,57 +1,167 @@
-"""PDF, page by page."""
+"""PDF, page by page: text where it stands on the page, values of forms, and notes."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from typing import Final
 
 from spanforge.reference._extras import Untyped, load
-from spanforge.reference.failures import ParseError
-from spanforge.reference.parsing.base import ParsedDocument, Section, bounded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from spanforge.reference.failures import ParseError, Translated
+from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.coding import normal
+from spanforge.reference.parsing.dates import date_of
+from spanforge.reference.parsing.layout import Segment, pages_of
+from spanforge.reference.parsing.tree import Block, markdown
 
 # PDFium keeps state for the whole process and must not be entered by two threads at once.
 _pdfium_lock = threading.Lock()
+_LINE_ENDS: Final = frozenset("\r\n\x00")
+_HYPHENS: Final = {"\x02": "-", "\ufffe": "-", "\u2010": "-", "\u2011": "-", "\u00ad": "-"}
+"""PDFium's marks of a hyphen at a line end, and others that look like one."""
+_WIDE_GAP: Final = 1.0
+"""Heights of a letter between two letters, from which on they stand in different columns."""
+_WIDGET: Final = 20
+_NOTES: Final = frozenset({1, 3, 8, 9, 10, 11, 13, 15})
+"""Kinds of annotations that hold what somebody wrote: note, free text, highlight and its kin, stamp, ink."""
+_TICKED: Final = frozenset({2, 3})
+_EMPTY: Final = 2
+_LONGEST_VALUE: Final = 1 << 16
+_IMAGE: Final = 3
+_NAMED_PAGES: Final = 20
 
 
-def parse_pdf(content: bytes) -> ParsedDocument:
+def parse_pdf(content: bytes) -> Extract:
     """Return one section a page, numbered from 1.
 
     Raises:
-        ParseError: The file is damaged, encrypted, or holds pictures of text only.
+        ParseError: The file is damaged or encrypted.
     """
     pdfium = load("pypdfium2", "reference")
-    reason = ""
-    with _pdfium_lock:
-        try:
-            document = pdfium.PdfDocument(content)
-            try:
-                title = str(document.get_metadata_dict(skip_empty=True).get("Title", ""))
-                return bounded(_pages(document), "application/pdf", title=title)
-            finally:
-                document.close()
-        except pdfium.PdfiumError as error:
-            reason = _reason(error)
-    raise ParseError(reason)
+    with _pdfium_lock, Translated((pdfium.PdfiumError,), _failure), closing(pdfium.PdfDocument(content)) as document:
+        return _extract(document)
 
 
-def _pages(document: Untyped) -> Iterator[Section]:
-    for number in range(len(document)):
+def _extract(document: Untyped) -> Extract:
+    said: dict[str, str] = document.get_metadata_dict(skip_empty=True)
+    document.init_forms()
+    read = [_Page(document, number) for number in range(len(document))]
+    headings = _headings(document)
+    pages = pages_of([page.segments for page in read])
+    sections = [
+        Section(markdown([*blocks, *map(Block, page.notes)]), "markdown", number, headings.get(number, ""))
+        for number, (page, blocks) in enumerate(zip(read, pages, strict=True), 1)
+    ]
+    scanned = [number for number, page in enumerate(read, 1) if page.is_picture]
+    nodes = (word for page in read for segment in page.segments for word in segment.text.split()[1:-1])
+    return Extract(sections, str(said.get("Title", "")), _date(said), nodes, _scanned(scanned))
+
+
+def _scanned(pages: list[int]) -> tuple[str, ...]:
+    if not pages:
+        return ()
+    named = ", ".join(map(str, pages[:_NAMED_PAGES])) + (" and others" if len(pages) > _NAMED_PAGES else "")
+    return (f"Pages that are pictures without text, and were not read: {named}.",)
+
+
+def _date(said: dict[str, str]) -> datetime | None:
+    return date_of(said.get("ModDate", "")) or date_of(said.get("CreationDate", ""))
+
+
+def _headings(document: Untyped) -> dict[int, str]:
+    """Return by page the title of the chapter that it stands in, from the document's own list of contents."""
+    starts: dict[int, str] = {}
+    for mark in document.get_toc(max_depth=3):
+        target = mark.get_dest()
+        page = None if target is None else target.get_index()
+        if page is not None:
+            starts.setdefault(page + 1, " ".join(normal(mark.get_title()).split()))
+    above = ""
+    return {number: (above := starts.get(number, above)) for number in range(1, len(document) + 1)} if starts else {}
+
+
+class _Page:
+    """What stands on a page: its text and the values of its forms by place, its notes, and whether it is a picture."""
+
+    def __init__(self, document: Untyped, number: int) -> None:
+        self._raw = load("pypdfium2.raw", "reference")
+        self._form = document.formenv
+        self.notes: list[str] = []
         page = document[number]
-        text_page = page.get_textpage()
+        text = page.get_textpage()
         try:
-            text = str(text_page.get_text_bounded())
+            self.segments = list(self._segments(text))
+            self.segments += self._annotations(page)
+            self.is_picture = not self.segments and any(True for _ in page.get_objects([_IMAGE], max_depth=3))
         finally:
-            text_page.close()
+            text.close()
             page.close()
-        # U+FFFE and U+0002 are PDFium's marks of a hyphen at a line end; joined, the word can be found again.
-        text = text.replace("\ufffe\r\n", "").replace("\x02\r\n", "").replace("\ufffe", "").replace("\x02", "")
-        yield Section(text.replace("\r\n", "\n").replace("\x00", ""), "text", page=number + 1)
+
+    def _segments(self, page: Untyped) -> Iterator[Segment]:
+        """Yield runs of letters that stand beside one another on a line."""
+        raw, box = self._raw, self._raw.FS_RECTF()
+        run: Segment | None = None
+        blank = False
+        for place in range(page.count_chars()):
+            code = int(raw.FPDFText_GetUnicode(page, place))
+            letter = chr(code) if code <= sys.maxunicode else "\ufffd"
+            if letter in _LINE_ENDS or letter.isspace():
+                blank = blank or letter.isspace()
+                continue
+            if not raw.FPDFText_GetLooseCharBox(page, place, ctypes.byref(box)):
+                continue
+            one = Segment(box.left, box.bottom, box.right, box.top, _HYPHENS.get(letter, letter))
+            if run is not None and run.goes_on_with(one, _WIDE_GAP):
+                run = run.joined(one, " " if blank else "")
+            else:
+                if run is not None:
+                    yield run.cleaned()
+                run = one
+            blank = False
+        if run is not None:
+            yield run.cleaned()
+
+    def _annotations(self, page: Untyped) -> Iterator[Segment]:
+        raw = self._raw
+        for place in range(raw.FPDFPage_GetAnnotCount(page)):
+            annotation = raw.FPDFPage_GetAnnot(page, place)
+            if not annotation:
+                continue
+            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            if kind == _WIDGET and self._form is not None:
+                yield from self._widget(annotation)
+            elif kind in _NOTES and (note := self._string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")):
+                self.notes.append(note)
+            raw.FPDFPage_CloseAnnot(annotation)
+
+    def _widget(self, annotation: Untyped) -> Iterator[Segment]:
+        raw, box = self._raw, self._raw.FS_RECTF()
+        if raw.FPDFAnnot_GetFormFieldType(self._form, annotation) in _TICKED:
+            ticked = raw.FPDFAnnot_IsChecked(self._form, annotation)
+            value = self._string(raw.FPDFAnnot_GetFormFieldName, self._form, annotation) if ticked else ""
+        else:
+            value = self._string(raw.FPDFAnnot_GetFormFieldValue, self._form, annotation)
+        if value and raw.FPDFAnnot_GetRect(annotation, ctypes.byref(box)):
+            top, bottom = max(box.top, box.bottom), min(box.top, box.bottom)
+            # A box of several lines stands where its first line does.
+            yield Segment(box.left, max(bottom, top - 20), box.right, top, " ".join(value.split()))
+
+    @staticmethod
+    def _string(read: Untyped, *of: Untyped) -> str:
+        size = read(*of, None, 0)
+        if not _EMPTY < size <= _LONGEST_VALUE:
+            return ""
+        buffer = ctypes.create_string_buffer(size)
+        read(*of, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+        return normal(buffer.raw[:size].decode("utf-16-le", "replace")).strip()
 
 
-def _reason(error: Exception) -> str:
-    if "password" in str(error).lower():
-        return "The PDF is encrypted; remove its password first."
-    return "The PDF is damaged or truncated."
+def _failure(error: Exception) -> ParseError:
+    is_locked = "password" in str(error).lower()
+    return ParseError(
+        "The PDF is encrypted; remove its password first." if is_locked else "The PDF is damaged or truncated."
+    )

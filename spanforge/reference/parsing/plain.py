@@ -1,22 +1,51 @@
-"""Plain text and Markdown."""
+"""Plain text, Markdown and rich text (RTF)."""
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
-from spanforge.reference.parsing.base import ParsedDocument, Section, bounded, decode
+from spanforge.reference._extras import load
+from spanforge.reference.failures import ParseError
+from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.coding import decode, normal
+from spanforge.reference.parsing.tree import Block, markdown, table
 
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
-_TITLE = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+_FRONT_MATTER: Final = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
+_ROW: Final = re.compile(r"^.*\|\s*$")
+_START: Final = "{\\rtf"
+_TITLE: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
-def parse_text(content: bytes) -> ParsedDocument:
+def parse_text(content: bytes) -> Extract:
     """Return a plain text as one section."""
-    return bounded([Section(decode(content))], "text/plain")
+    return Extract([Section(decode(content))])
 
 
-def parse_markdown(content: bytes) -> ParsedDocument:
+def parse_markdown(content: bytes) -> Extract:
     """Return a Markdown text as one section, its front matter left out, its first heading as title."""
     text = _FRONT_MATTER.sub("", decode(content), count=1)
     title = _TITLE.search(text)
-    return bounded([Section(text, "markdown")], "text/markdown", title=title[1] if title else "")
+    return Extract([Section(text, "markdown")], title[1] if title else "")
+
+
+def parse_rtf(content: bytes) -> Extract:
+    """Return the paragraphs of a rich text, and the rows of its tables as "column: value" lines.
+
+    Raises:
+        ParseError: The file is not RTF.
+    """
+    text = content.decode("latin-1")
+    if not text.lstrip().startswith(_START):
+        raise ParseError("The file is not RTF, as its name says.")
+    plain = normal(str(load("striprtf.striprtf", "reference").rtf_to_text(text, errors="replace")))
+    blocks: list[Block] = []
+    rows: list[list[str]] = []
+    for line in [*plain.split("\n"), ""]:
+        if _ROW.match(line):
+            rows.append([cell.strip() for cell in line.rstrip().removesuffix("|").split("|")])
+            continue
+        blocks += table(rows)
+        rows = []
+        blocks.append(Block(line))
+    return Extract([Section(markdown(blocks), "markdown")])

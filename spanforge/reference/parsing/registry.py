@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Final, NamedTuple
 
 from spanforge.exceptions import MissingExtraError
-from spanforge.reference.failures import ParseError, UnsupportedFormat
-from spanforge.reference.parsing.base import MAX_FILE_BYTES, MAX_TEXT_CHARS, ParsedDocument
-from spanforge.reference.parsing.unfolding import DEFAULT_LIMITS, Limits, check_docx, check_html, check_pdf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spanforge.reference.models import Document
+from spanforge.reference.failures import ParseError, Translated, UnsupportedFormat
+from spanforge.reference.parsing.base import MAX_FILE_BYTES, SEPARATOR, Extract, ParsedDocument, bounded
+from spanforge.reference.parsing.coding import normal
+from spanforge.reference.parsing.coverage import ENOUGH, coverage
+from spanforge.reference.parsing.kinds import OPEN_XML, kind_of
 
 
 class _Format(NamedTuple):
@@ -22,28 +21,32 @@ class _Format(NamedTuple):
     module: str
     function: str
     suffixes: tuple[str, ...]
-    guard: Callable[[bytes, Limits], None] | None = None
-    """Asked of a document before its parser, which unfolds it whole."""
 
 
-_FORMATS = (
-    _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".rst")),
+_FORMATS: Final = (
+    _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex")),
     _Format("text/markdown", "plain", "parse_markdown", (".md", ".markdown", ".mdx")),
-    _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml"), check_html),
-    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",), check_pdf),
-    _Format(
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "docx",
-        "parse_docx",
-        (".docx",),
-        check_docx,
-    ),
+    _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml")),
+    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",)),
+    _Format(f"{OPEN_XML}.wordprocessingml.document", "docx", "parse_docx", (".docx", ".docm", ".dotx")),
+    _Format(f"{OPEN_XML}.presentationml.presentation", "slides", "parse_slides", (".pptx", ".pptm", ".ppsx")),
+    _Format(f"{OPEN_XML}.spreadsheetml.sheet", "tabular", "parse_sheets", (".xlsx", ".xlsm", ".xlsb", ".xls")),
+    _Format("application/vnd.oasis.opendocument.spreadsheet", "tabular", "parse_sheets", (".ods",)),
+    _Format("application/vnd.oasis.opendocument.text", "opendocument", "parse_opendocument", (".odt", ".ott")),
+    _Format("application/vnd.oasis.opendocument.presentation", "opendocument", "parse_opendocument", (".odp",)),
+    _Format("application/epub+zip", "book", "parse_book", (".epub",)),
+    _Format("application/rtf", "plain", "parse_rtf", (".rtf",)),
+    _Format("message/rfc822", "message", "parse_message", (".eml",)),
     _Format("text/csv", "tabular", "parse_csv", (".csv",)),
-    _Format("text/tab-separated-values", "tabular", "parse_tsv", (".tsv", ".tab")),
-    _Format("application/jsonl", "tabular", "parse_jsonl", (".jsonl", ".ndjson")),
+    _Format("text/tab-separated-values", "tabular", "parse_csv", (".tsv", ".tab")),
+    _Format("application/jsonl", "values", "parse_jsonl", (".jsonl", ".ndjson")),
+    _Format("application/json", "values", "parse_json", (".json",)),
+    _Format("application/x-ipynb+json", "values", "parse_notebook", (".ipynb",)),
 )
-_BY_SUFFIX = {suffix: fmt for fmt in _FORMATS for suffix in fmt.suffixes}
-_BY_MEDIA_TYPE = {fmt.media_type: fmt for fmt in _FORMATS}
+_NAMED_KIND: Final = re.compile(r"\.[a-z][a-z0-9]{0,9}")
+"""A suffix that means a format, rather than the rest of a name: "minutes of 3.11"."""
+_BY_SUFFIX: Final = {suffix: fmt for fmt in _FORMATS for suffix in fmt.suffixes}
+_BY_MEDIA_TYPE: Final = {fmt.media_type: fmt for fmt in _FORMATS}
 
 
 def supported_suffixes() -> frozenset[str]:
@@ -57,42 +60,42 @@ def media_type_of(name: str) -> str:
     return fmt.media_type if fmt else ""
 
 
-def parse(document: Document, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """Return the document's text in sections.
-
-    Text given as text is Markdown unless its media type or name says plain text. Bytes are read by media
-    type, else by suffix.
+def read(content: bytes, name: str = "", media_type: str = "", otherwise: str = "") -> ParsedDocument:
+    """Return a document's text in sections, read in this process: `parse` does so in a child.
 
     Args:
-        document: What is read.
-        limits: What it may unfold to.
+        content: The file.
+        name: Its name, whose suffix tells the format where ``media_type`` does not.
+        media_type: Its media type, empty where unknown. What neither tells, its first bytes do.
+        otherwise: For what was given as text: its media type where neither names a kind of text.
 
     Raises:
         UnsupportedFormat: No parser for this kind, or its optional package is not installed.
-        ParseError: The bytes are damaged, encrypted, empty, or unfold beyond the limits.
+        ParseError: The bytes are damaged, encrypted or empty, or unfold to too much text.
     """
-    fmt = _BY_MEDIA_TYPE.get(document.media_type) or _BY_SUFFIX.get(PurePath(document.name).suffix.lower())
-    if document.text is not None:
-        if len(document.text) > MAX_TEXT_CHARS:
-            raise ParseError(f"A text longer than {MAX_TEXT_CHARS} characters is refused; split it.")
-        # Lone surrogates have no UTF-8 form; they become question marks rather than a failed document.
-        content = document.text.encode("utf-8", errors="replace")
-        if fmt is None or not fmt.media_type.startswith("text/"):
-            fmt = _BY_MEDIA_TYPE["text/markdown"]
-    elif document.content is None:
-        raise ParseError("A document needs text or content.")
-    elif fmt is None:
-        raise UnsupportedFormat
-    else:
-        content = document.content
     if len(content) > MAX_FILE_BYTES:
         raise ParseError(f"A file larger than {MAX_FILE_BYTES} bytes is refused; split it.")
-    if fmt.guard is not None:
-        fmt.guard(content, limits)
-    missing = ""
-    try:
-        module = importlib.import_module(f"spanforge.reference.parsing.{fmt.module}")
-        return getattr(module, fmt.function)(content)
-    except MissingExtraError as error:
-        missing = str(error)
-    raise UnsupportedFormat(missing)
+    suffix = PurePath(name).suffix.lower()
+    fmt = _BY_MEDIA_TYPE.get(media_type) or _BY_SUFFIX.get(suffix)
+    if otherwise and (fmt is None or not fmt.media_type.startswith("text/")):
+        fmt = _BY_MEDIA_TYPE[otherwise]
+    if fmt is None and not _NAMED_KIND.fullmatch(suffix):
+        fmt = _BY_MEDIA_TYPE.get(kind_of(content))
+    if fmt is None:
+        raise UnsupportedFormat
+    return _checked(_parser(fmt)(content), fmt.media_type)
+
+
+def _parser(fmt: _Format) -> Callable[[bytes], Extract]:
+    with Translated((MissingExtraError,), lambda error: UnsupportedFormat(str(error))):
+        return getattr(importlib.import_module(f"spanforge.reference.parsing.{fmt.module}"), fmt.function)
+
+
+def _checked(extract: Extract, media_type: str) -> ParsedDocument:
+    sections = bounded(extract.sections)
+    covered = coverage(extract.nodes, SEPARATOR.join(f"{one.heading}\n{one.text}" for one in sections))
+    warnings = extract.warnings
+    if covered < ENOUGH:
+        warnings += (f"Only {covered:.0%} of the words in the file were extracted.",)
+    title = " ".join(normal(extract.title).split())[:200]
+    return ParsedDocument(sections, media_type, title, extract.date, covered, warnings)

@@ -1,0 +1,48 @@
+"""A passage as the answerer and the grounder read it: tables as rows, headings above."""
+
+from __future__ import annotations
+
+import re
+
+from spanforge.reference.grounding.rows import with_rows
+from spanforge.reference.lexical import under_heading
+from spanforge.reference.models import RetrievedDocument
+
+_FENCE_SIGNS = re.compile(r"<{3,}|>{3,}")
+_OPENING, _CLOSING = "[\uff3b\u3010\u3014\u27e6", "]\uff3d\u3011\u3015\u27e7"
+_BRACKETED = re.compile(rf"[{re.escape(_OPENING)}]([^{re.escape(_OPENING + _CLOSING)}]*)[{re.escape(_CLOSING)}]")
+
+
+_ITEM_MARK = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])\s+(?=\S)")
+_EMPHASIS = re.compile(r"(\*{1,3}|`+)(?=\S)([^*`]+)(?<=\S)\1")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+
+
+def plain(text: str) -> str:
+    """Return a piece of a passage as it reads: without the marks of Markdown, on one line."""
+    return " ".join(_ITEM_MARK.sub("", _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text))).split())
+
+
+def body_of(document: RetrievedDocument) -> str:
+    """Return the passage, each row of its tables as a line that names its columns."""
+    return with_rows(document.text, document.heading)
+
+
+def reading_of(document: RetrievedDocument) -> str:
+    """Return the passage under its headings."""
+    return under_heading(document.heading, body_of(document))
+
+
+def quoted(text: str) -> str:
+    """Return what others wrote as it may stand beside our own: no fence signs, no numbers alone in brackets.
+
+    A number in square brackets is a citation of an answer, and ours to make, whatever digits and brackets it is written
+    with and whatever stands between them.
+    """
+    return _BRACKETED.sub(_rounded, _FENCE_SIGNS.sub("…", text.replace("\x00", "")))
+
+
+def _rounded(match: re.Match[str]) -> str:
+    inner = match[1]
+    is_number = any(c.isnumeric() for c in inner) and not any(c.isalpha() and not c.isnumeric() for c in inner)
+    return f"({inner})" if is_number else match[0]

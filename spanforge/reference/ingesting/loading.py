@@ -1,0 +1,110 @@
+"""From paths to documents, one at a time: nothing is read before its turn, nothing outside what was named."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from spanforge.reference.failures import ParseError, Translated
+from spanforge.reference.models import Document
+from spanforge.reference.parsing import media_type_of
+from spanforge.reference.parsing.base import MAX_FILE_BYTES
+
+_MAX_NAME = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A document whose turn has not come: its id, and how to get it."""
+
+    document_id: str
+    source: str
+    path: Path | None = None
+    document: Document | None = None
+
+    def load(self) -> Document:
+        """Read the document.
+
+        Raises:
+            ParseError: The file is gone, too large, or may not be read.
+        """
+        if self.document is not None:
+            return self.document
+        content = self.content("The file cannot be read; check that it exists and its permissions.")
+        return Document(
+            document_id=self.document_id,
+            content=content,
+            name=self.source,
+            media_type=media_type_of(self.source),
+        )
+
+    def content(self, unreadable: str) -> bytes:
+        """Read the file.
+
+        Raises:
+            ParseError: It is too large; or, in the words given, it cannot be read.
+        """
+        with Translated((OSError,), lambda _: ParseError(unreadable)):
+            if self.path is None:
+                raise FileNotFoundError
+            if self.path.stat().st_size > MAX_FILE_BYTES:
+                raise ParseError(f"A file larger than {MAX_FILE_BYTES} bytes is refused; split it.")
+            return self.path.read_bytes()
+
+    def modified(self) -> datetime | None:
+        """Return when the file was last written, None for what is no file."""
+        with suppress(OSError):
+            return None if self.path is None else datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        return None
+
+
+def waiting(items: Iterable[Document | Path | str]) -> list[Waiting]:
+    """List what is to be ingested, in a stable order, each document once.
+
+    Folders are walked; hidden entries and links that lead out of the folder are left out. A file's id is
+    its absolute path, so that naming it directly or by its folder means the same document.
+    """
+    found: dict[str, Waiting] = {}
+    for item in items:
+        if isinstance(item, Document):
+            found[item.document_id] = Waiting(item.document_id, _printable(item.name or item.document_id), None, item)
+            continue
+        root = Path(item)
+        for path in _files(root):
+            shown = path.relative_to(root).as_posix() if root.is_dir() else path.name
+            identity = _identity(path)
+            found.setdefault(identity, Waiting(identity, _printable(shown), path))
+    return list(found.values())
+
+
+def folders(items: Iterable[Document | Path | str]) -> list[str]:
+    """Return the identities of the folders among what is ingested, with which those of their files begin."""
+    paths = [Path(item) for item in items if not isinstance(item, Document)]
+    return [f"{_identity(path).rstrip('/')}/" for path in paths if path.is_dir()]
+
+
+def _identity(path: Path) -> str:
+    return path.resolve().as_posix().encode("utf-8", "backslashreplace").decode()[-512:]
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if not root.is_dir():
+        yield root
+        return
+    boundary = root.resolve()
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.resolve().is_relative_to(boundary) and path.is_file():
+                yield path
+
+
+def _printable(name: str) -> str:
+    clean = name.encode("utf-8", "replace").decode()
+    return "".join(" " if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in clean)[:_MAX_NAME]

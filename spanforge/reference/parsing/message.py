@@ -1,0 +1,64 @@
+"""E-mail: who wrote what to whom and when, and what was attached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Final, cast
+
+from spanforge.reference.failures import ParseError, UnsupportedFormat
+from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.coding import decode, normal
+from spanforge.reference.parsing.dates import date_of
+from spanforge.reference.parsing.html import parse_html
+from spanforge.reference.parsing.registry import read
+from spanforge.reference.parsing.tree import one_line
+
+_SHOWN: Final = ("Subject", "From", "To", "Cc", "Date")
+_MOST_NESTED: Final = 5
+
+
+def parse_message(content: bytes, depth: int = 0) -> Extract:
+    """Return a message's head, its text, and those attachments that can be read.
+
+    Raises:
+        ParseError: It holds neither a head nor a text.
+    """
+    message = message_from_bytes(content, policy=policy.default)
+    head = {name: one_line(normal(str(message[name]))) for name in _SHOWN if message[name]}
+    sections = [Section("\n".join(f"{name}: {value}" for name, value in head.items()))]
+    body = message.get_body(("plain", "html"))
+    sections += [] if body is None else _text(cast("EmailMessage", body))
+    missing = 0
+    for part in message.iter_attachments() if message.is_multipart() else ():
+        attached = list(_attached(part, depth))
+        sections += attached
+        missing += not attached and part.get_content_maintype() != "image"
+    warnings = (f"Attachments that were not read: {missing}.",) if missing else ()
+    return Extract(sections, head.get("Subject", ""), date_of(head.get("Date", "")), warnings=warnings)
+
+
+def _text(part: EmailMessage) -> list[Section]:
+    content, charset = _bytes(part), str(part.get_content_charset() or "")
+    if part.get_content_subtype() == "html":
+        return list(parse_html(content, charset).sections)
+    return [Section(decode(content, charset))]
+
+
+def _attached(part: EmailMessage, depth: int) -> Iterator[Section]:
+    name = one_line(part.get_filename() or "")
+    try:
+        if part.get_content_type() == "message/rfc822":
+            inner = cast("list[EmailMessage]", part.get_payload())
+            yield from parse_message(inner[0].as_bytes(), depth + 1).sections if inner and depth < _MOST_NESTED else ()
+        else:
+            for section in read(_bytes(part), name, part.get_content_type()).sections:
+                yield Section(section.text, section.kind, section.page, section.heading or name)
+    except (ParseError, UnsupportedFormat):
+        return
+
+
+def _bytes(part: EmailMessage) -> bytes:
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""

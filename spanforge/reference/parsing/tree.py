@@ -1,0 +1,128 @@
+"""One structure for every format: blocks in the order of the page, written as Markdown.
+
+A parser yields headings, paragraphs, items, rows and code; how those look in the text, and what stands between them, is
+said here alone. A row is one line that names its columns, so that it is understood without the head of its table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
+
+from spanforge.reference.grounding.rows import JOINT
+from spanforge.reference.parsing.base import SEPARATOR, Section
+
+BlockKind = Literal["heading", "paragraph", "item", "row", "code"]
+_DEEPEST: Final = 6
+ROWS_A_SECTION: Final = 1000
+"""Rows of one section."""
+_LONGEST_NAME: Final = 80
+"""Characters of a cell that may be the name of a column; a longer one is text."""
+_LONGEST_NUMBER: Final = 10
+_SENTENCE: Final = re.compile(r"[.!?\u3002](?:\s|$)")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,:/%\s]*\d[\d.,:/%\s]*")
+
+
+class Block(NamedTuple):
+    """One thing on a page.
+
+    Attributes:
+        text: What it says, without marks of Markdown.
+        kind: What it is.
+        level: Depth of a heading, from 1, or of an item, from 0.
+        mark: What stands before an item: ``-``, or its number.
+    """
+
+    text: str
+    kind: BlockKind = "paragraph"
+    level: int = 0
+    mark: str = "-"
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """Return blocks as one Markdown text; items and rows that follow one another stand in adjacent lines."""
+    kept = [block for block in blocks if block.text.strip()]
+    if not kept:
+        return ""
+    written = [_written(kept[0])]
+    for above, block in pairwise(kept):
+        together = above.kind == block.kind and block.kind in {"item", "row"}
+        written += ["\n" if together else SEPARATOR, _written(block)]
+    return "".join(written)
+
+
+def _written(block: Block) -> str:
+    match block.kind:
+        case "heading":
+            return f"{'#' * min(_DEEPEST, max(1, block.level))} {one_line(block.text)}"
+        case "item":
+            indent = "  " * block.level
+            return f"{indent}{block.mark} " + block.text.strip().replace("\n", f"\n{indent}  ")
+        case "code":
+            fence = "~~~" if "```" in block.text else "```"
+            return f"{fence}\n{block.text.strip(chr(10))}\n{fence}"
+        case "row":
+            return one_line(block.text)
+        case "paragraph":
+            return block.text.strip()
+
+
+def table(rows: Iterable[Sequence[str]], *, head: bool | None = None) -> Iterator[Block]:
+    """Yield the rows of a table.
+
+    Args:
+        rows: Cells of each row.
+        head: Whether the first row names the columns; absent, it is told from what stands in it.
+    """
+    kept = [row for row in ([one_line(cell) for cell in row] for row in rows) if any(row)]
+    if not kept:
+        return
+    if max(len(row) for row in kept) == 1 or len(kept) == 1:
+        yield from (Block(JOINT.join(filter(None, row))) for row in kept)
+        return
+    named = names_columns(kept[0]) if head is None else head
+    names = kept[0] if named else []
+    for row in kept[named:]:
+        yield Block(row_text(names if sum(map(bool, row)) > 1 or len(names) == len(row) == 1 else [], row), "row")
+
+
+def cell(blocks: Iterable[Block]) -> tuple[str, list[Block]]:
+    """Return what a cell says, and the rows of the tables inside it, which follow its own table."""
+    kept = list(blocks)
+    return " ".join(one.text for one in kept if one.kind != "row"), [one for one in kept if one.kind == "row"]
+
+
+def names_columns(row: Sequence[str]) -> bool:
+    """Tell whether a first row names columns: short, no sentence, and no number among its cells."""
+    filled = [cell for cell in row if cell]
+    return len(filled) > 1 and not any(_is_value(cell) for cell in filled)
+
+
+def _is_value(cell: str) -> bool:
+    too_long = len(cell) > _LONGEST_NAME
+    return too_long or cell.endswith(":") or bool(_SENTENCE.search(cell) or _NUMBER.fullmatch(cell))
+
+
+def row_text(head: Sequence[str], row: Sequence[str]) -> str:
+    """Return a row as one line, "column: value; column: value", empty cells left out."""
+    names = [*head, *("" for _ in range(len(row) - len(head)))]
+    cells = zip(names, row, strict=False)
+    return JOINT.join(f"{name.strip()}: {value}" if name.strip() else value for name, value in cells if value.strip())
+
+
+def row_sections(lines: Sequence[str], heading: str = "") -> Iterator[Section]:
+    """Yield the rows of a table, be it longer than what is cut at once."""
+    for begin in range(0, len(lines), ROWS_A_SECTION):
+        yield Section("\n".join(lines[begin : begin + ROWS_A_SECTION]), "table", heading=heading)
+
+
+def one_line(text: str) -> str:
+    """Return a text with single blanks in place of line ends and runs of blanks."""
+    return " ".join(text.split())
+
+
+def whole_number(text: str, *, least: int = 0, most: int = 1_000) -> int:
+    """Return what an attribute counts, held between two bounds; the lower one for what is no number."""
+    return min(most, max(least, int(text))) if text.isdecimal() and len(text) < _LONGEST_NUMBER else least
