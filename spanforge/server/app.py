@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import json
+import os
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,24 +15,28 @@ from fastapi.exceptions import RequestValidationError
 from filelock import FileLock, Timeout
 from starlette.exceptions import HTTPException
 
+from spanforge._hashing import Hasher, utf8
 from spanforge._version import __version__
 from spanforge.exceptions import ConfigError
-from spanforge.sdk import ServerSettings, sf_rag
-from spanforge.server.credentials import WrongCredentials
-from spanforge.server.identity import Authenticator
-from spanforge.server.jobs import JobRunner
-from spanforge.server.jwks import key_set
-from spanforge.server.keys import KEYS_FILE, KeyStore
-from spanforge.server.limits import LOOPBACK_NAMES, BodyLimit, HostCheck, is_loopback
-from spanforge.server.permissions import methods_of
+from spanforge.reference.ingesting.fair_queue import FairQueue
+from spanforge.sdk import ServerSettings, Settings, sf_rag
+from spanforge.server.auth.credentials import WrongCredentials
+from spanforge.server.auth.identity import Authenticator
+from spanforge.server.auth.jwks import key_set
+from spanforge.server.auth.keys import KEYS_FILE, KeyStore
+from spanforge.server.auth.permissions import methods_of
+from spanforge.server.auth.tokens import TokenVerifier
+from spanforge.server.ingest.jobs import JobRunner
+from spanforge.server.keeping import keep_for
+from spanforge.server.middleware.limits import LOOPBACK_NAMES, BodyLimit, HostCheck, is_loopback
+from spanforge.server.middleware.requests import Requests
+from spanforge.server.middleware.throttle import Throttle
+from spanforge.server.openapi import describe
 from spanforge.server.problems import Problem, answer
-from spanforge.server.requests import Requests
-from spanforge.server.routes import ingestion, operations, questions
+from spanforge.server.routes import ingestion, operations, questions, sessions
 from spanforge.server.routes import sources as source_routes
 from spanforge.server.service import Service
 from spanforge.server.tenants import Tenants, pipeline_maker
-from spanforge.server.throttle import Throttle
-from spanforge.server.tokens import TokenVerifier
 from spanforge.server.viewing import SIGN_IN, mount_viewer
 
 if TYPE_CHECKING:
@@ -40,8 +46,10 @@ if TYPE_CHECKING:
     from spanforge.reference import Pipeline
 
 _BY_STATUS: Final = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "TOO_LARGE", 415: "UNSUPPORTED_MEDIA_TYPE"}
-ROUTERS: Final = (ingestion.router, source_routes.router, questions.router, operations.router)
+ROUTERS: Final = (ingestion.router, source_routes.router, questions.router, sessions.router, operations.router)
 _FLUSH_S: Final = 5.0
+_ALONE_AFTER_S: Final = 10.0
+"""Seconds after which an organisation that nobody else asks beside is given every thread."""
 
 
 def create_app(
@@ -59,7 +67,11 @@ def create_app(
         OSError: The folder cannot be made.
     """
     settings = settings or ServerSettings.load()
-    service = _service(settings, make_pipeline or pipeline_maker(settings.max_chunks_per_org))
+    # Bundled parts compute: more of them at once than there are processors would only be in each other's way. Whoever
+    # asks a model waits for it most of the time, and of an application's own pipelines nothing is known.
+    waits = make_pipeline is not None or settings.model
+    threads = settings.max_concurrent if waits else max(2, os.cpu_count() or 1)
+    service = _service(settings, make_pipeline or pipeline_maker(settings), threads)
     names = settings.allowed_hosts or (LOOPBACK_NAMES if is_loopback(settings.host) else frozenset())
     app = FastAPI(
         title="spanforge",
@@ -72,6 +84,9 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
+    app.state.warming = None
+    # Made once: it takes tens of milliseconds, and is the same for the server's life.
+    app.state.description = cache(lambda: json.dumps(describe(app, service.tenants.modes())).encode())
     for router in ROUTERS:
         app.include_router(router)
     app.state.close_viewer = mount_viewer(app, service)
@@ -85,10 +100,10 @@ def create_app(
     return app
 
 
-def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Service:
+def _service(settings: ServerSettings, make: Callable[[Path], Pipeline], threads: int) -> Service:
     keys = KeyStore(settings.home / KEYS_FILE)
     verifier = TokenVerifier(settings, key_set(settings.oidc_jwks)) if settings.oidc_issuer else None
-    tenants = Tenants(settings.home, make, settings.open_orgs)
+    tenants = Tenants(settings.home, make, settings.open_orgs, _hasher())
     return Service(
         settings=settings,
         keys=keys,
@@ -97,8 +112,14 @@ def _service(settings: ServerSettings, make: Callable[[Path], Pipeline]) -> Serv
         jobs=JobRunner(tenants, settings),
         throttle=_throttle(settings),
         uploads=_throttle(settings),
-        pool=ThreadPoolExecutor(settings.max_concurrent, "spanforge-work"),
+        pool=FairQueue(threads, "spanforge-work", _ALONE_AFTER_S),
     )
+
+
+def _hasher() -> Hasher:
+    """Return what makes digests of organisations' ids, keyed where those of questions are."""
+    key = Settings.load().hash_key
+    return Hasher(None if key is None else utf8(key.get_secret_value()))
 
 
 def _throttle(settings: ServerSettings) -> Throttle:
@@ -113,20 +134,28 @@ def _throttle(settings: ServerSettings) -> Throttle:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     service: Service = app.state.service
-    with _alone_in(service.settings.home):
+    with alone_in(service.settings.home):
+        service.tenants.upgrade()
         service.jobs.resume()
         # While nobody asks yet: libraries and the embedding model are loaded.
-        warming = asyncio.create_task(asyncio.to_thread(service.tenants.modes))
+        warming = app.state.warming = asyncio.create_task(asyncio.to_thread(service.tenants.modes))
+        keeping = asyncio.create_task(_keep(service))
         yield
+        keeping.cancel()
         if app.state.close_viewer is not None:
             app.state.close_viewer()
         # Whatever came of it, those who ask get to know it for themselves.
-        await asyncio.gather(warming, return_exceptions=True)
+        await asyncio.gather(warming, keeping, return_exceptions=True)
         service.close()
         sf_rag.flush(_FLUSH_S)
 
 
-def _alone_in(home: Path) -> FileLock:
+async def _keep(service: Service) -> None:
+    if service.settings.keep_s is not None:
+        await keep_for(service.events, service.tenants, service.settings.keep_s)
+
+
+def alone_in(home: Path) -> FileLock:
     """Take the folder for this process: two servers would take up each other's jobs.
 
     Raises:

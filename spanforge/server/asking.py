@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from spanforge.reference.asking.options import AskOptions, RetrieveOptions
 from spanforge.reference.failures import failure_codes
 from spanforge.reference.models import Filter
-from spanforge.reference.options import AskOptions, RetrieveOptions
 from spanforge.server.models import QueryRequest
 from spanforge.server.problems import Problem, problem_of
 
@@ -35,11 +35,13 @@ def ask_options(body: QueryRequest, user: User) -> AskOptions:
     """Return the options of `Pipeline.ask`."""
     return AskOptions(
         **retrieve_options(body, user),
-        strict=body.strict_mode,
+        strict_mode=body.strict_mode,
         max_tokens=body.max_tokens,
         template=body.template,
         model=body.model,
         temperature=body.temperature,
+        history=body.history,
+        conversation_id=body.conversation_id,
     )
 
 

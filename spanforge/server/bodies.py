@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from spanforge.reference.wording import complaints
 from spanforge.server.problems import Problem
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def json_body(request: Request, model: type[M], max_depth: int) -> M:
         return model.model_validate_json(body)
     except ValidationError as error:
         # The error carries the input: only names and rules leave this block.
-        problem = invalid(error)
+        problem = invalid(error, model)
     raise problem
 
 
@@ -69,13 +70,13 @@ def nested_deeper(body: bytes, limit: int) -> bool:
     return False
 
 
-def invalid(error: ValidationError) -> Problem:
+def invalid(error: ValidationError, model: type[BaseModel]) -> Problem:
     """Return the problem that a body of the wrong form is answered with."""
     found: dict[str, str] = {}
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        found.setdefault(_field(item["loc"]), item["msg"])
+    for place, text in complaints(error, model).items():
+        found.setdefault(_field(place), text)
     shown = list(found.items())[:_SHOWN]
-    detail = "; ".join(f"{name}: {text[:1].lower()}{text[1:]}" for name, text in shown)
+    detail = "; ".join(f"{name}: {text}" for name, text in shown)
     return Problem("INVALID_INPUT", f"{detail}.", fields=tuple(name for name, _ in shown))
 
 

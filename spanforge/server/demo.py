@@ -23,7 +23,7 @@ def furnish(service: Service) -> str:
         if file.name.endswith(".md")
     ]
     with service.tenants.use(_USER.org_id) as tenant:
-        tenant.store.put_name(_SOURCE, "Bundled corpus")
-        tenant.pipeline.put_source(DataSource(data_source_id=_SOURCE, org_id="demo", owner_id="demo"), _USER)
+        source = DataSource(data_source_id=_SOURCE, org_id="demo", owner_id="demo", name="Bundled corpus")
+        tenant.pipeline.put_source(source, _USER)
         tenant.pipeline.ingest(documents, _SOURCE, user=_USER)
     return service.keys.add(_USER)

@@ -9,13 +9,20 @@ import json
 import logging
 import sys
 import traceback
+from collections import OrderedDict
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 
+from spanforge import _clock
+
 _Failure: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+_SELDOM_S: Final = 10.0
+"""Seconds in which a library's message is logged once."""
+_REMEMBERED: Final = 256
 
 
 class Lines(logging.Formatter):
@@ -36,10 +43,30 @@ class Lines(logging.Formatter):
         return f"{kind.__name__ if kind is not None else 'no error'}{where}"
 
 
+class Seldom(logging.Filter):
+    """Lets a record pass once in a while: what strangers can make a library say must not fill the disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether the same was not logged shortly before."""
+        key, now = (record.name, str(record.msg)), _clock.monotonic()
+        if now - self._said.get(key, -_SELDOM_S) < _SELDOM_S:
+            return False
+        self._said[key] = now
+        self._said.move_to_end(key)
+        if len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+        return True
+
+
 def configure_logging() -> None:
     """Send what this process logs to stderr. For processes that are a server and nothing else."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
+    handler.addFilter(Seldom())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     structlog.configure(
         processors=[

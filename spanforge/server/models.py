@@ -10,13 +10,34 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
-from spanforge.reference.models import DocumentFailure, JobStatus, Visibility
+from spanforge.namespaces.feedback import FeedbackRating
+from spanforge.reference.access import may_change
+from spanforge.reference.models import (
+    MAX_CHUNK,
+    MAX_HISTORY,
+    MIN_CHUNK,
+    DocumentFailure,
+    JobStatus,
+    Overlap,
+    Visibility,
+)
+from spanforge.sdk.feedback import ISSUE_CODES
 
 if TYPE_CHECKING:
-    from spanforge.reference import DataSource
+    from spanforge.reference import DataSource, User
     from spanforge.reference.models import IngestionOutput
 
 MAX_QUERY: Final = 4_096
@@ -46,9 +67,16 @@ def _whole(value: object, info: ValidationInfo) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _known_issue(code: str) -> str:
+    if code not in ISSUE_CODES:
+        raise ValueError(f"use one of {', '.join(sorted(ISSUE_CODES))}")
+    return code
+
+
 Whole = Annotated[int, BeforeValidator(_whole)]
 Identifier = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+IssueCode = Annotated[str, AfterValidator(_known_issue), WithJsonSchema({"enum": sorted(ISSUE_CODES)})]
 Names = Annotated[list[Name], Field(max_length=_MAX_NAMES)]
 """A name that stands twice counts once."""
 
@@ -155,6 +183,10 @@ class QueryRequest(RetrieveRequest):
     model: str | None = Field(default=None, max_length=200)
     temperature: float = Field(default=0.3, ge=0.0, le=2.0)
     stream: bool = False
+    history: list[Annotated[str, Field(max_length=MAX_QUERY)]] = Field(default=[], max_length=MAX_HISTORY, repr=False)
+    """What was asked before in the same conversation, the latest last."""
+    conversation_id: Identifier | None = None
+    """The conversation that the question is a turn of; what it asked last is remembered."""
 
 
 # --- ingestion -------------------------------------------------------------------------------------------------------
@@ -182,13 +214,19 @@ class CutOptions(RequestModel):
     """How documents are cut and embedded."""
 
     data_source_id: Identifier
-    chunk_size: Whole = Field(default=512, ge=16, le=8_192)
-    chunk_overlap: Whole = Field(default=50, ge=0, le=4_096)
+    chunk_size: Whole = Field(default=512, ge=MIN_CHUNK, le=MAX_CHUNK)
+    chunk_overlap: Annotated[Overlap, BeforeValidator(_whole)]
+    """At most half of the size; where left out 50, or half of a smaller size."""
     embedding_model: str | None = Field(default=None, max_length=200)
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Return size and overlap as a job takes them."""
+        return {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
 
 
 class IngestRequest(CutOptions):
-    """Inputs of the ingestion stage. A document id that comes twice, or stands in the source, is replaced."""
+    """Inputs of the ingestion stage. A document whose id stands in the source is replaced."""
 
     documents: list[DocumentBody] = Field(min_length=1, max_length=MAX_DOCUMENTS)
 
@@ -201,10 +239,12 @@ class Job(ResponseModel):
     status: JobStatus
     indexed: int
     unchanged: int
+    removed: int
     chunks: int
     vector_ids: list[str]
     total: int
     failures: list[DocumentFailure]
+    warnings: list[DocumentFailure]
     reason: str | None
     progress: float = Field(ge=0.0, le=1.0)
 
@@ -217,45 +257,88 @@ class Job(ResponseModel):
 # --- data sources ----------------------------------------------------------------------------------------------------
 
 
-class SourceRequest(RequestModel):
-    """A data source to create; whoever creates it owns it."""
+class SharingRequest(RequestModel):
+    """With whom a data source is shared; what is left out is shared with nobody."""
 
-    name: Name = Field(examples=["Handbook"])
     visibility: Visibility = Visibility.PERSONAL
     roles: Names = []
     teams: Names = []
     users: Names = []
 
+    def applied(self, source: DataSource) -> DataSource:
+        """Return a source that is shared so."""
+        lists = {"roles": self.roles, "teams": self.teams, "user_ids": self.users}
+        members = {name: frozenset(names) for name, names in lists.items()}
+        return source.model_copy(update={"visibility": self.visibility, **members})
+
+
+class SourceRequest(SharingRequest):
+    """A data source to create; whoever creates it owns it."""
+
+    name: Name = Field(examples=["Handbook"])
+
 
 class Source(ResponseModel):
-    """A data source."""
+    """A data source. With whom it is shared is told to those who may change it."""
 
     id: str
     name: str
     visibility: Visibility
-    roles: list[str]
-    teams: list[str]
-    users: list[str]
     owner: str
+    roles: list[str] | None = None
+    teams: list[str] | None = None
+    users: list[str] | None = None
 
     @classmethod
-    def of(cls, source: DataSource, name: str) -> Source:
-        """Return the source as it is shown."""
+    def of(cls, source: DataSource, user: User) -> Source:
+        """Return the source as a user is shown it."""
+        lists = {"roles": source.roles, "teams": source.teams, "users": source.user_ids}
+        shared = {name: sorted(members) for name, members in lists.items()} if may_change(user, source) else {}
         return cls(
             id=source.data_source_id,
-            name=name,
+            name=source.name or source.data_source_id,
             visibility=source.visibility,
-            roles=sorted(source.roles),
-            teams=sorted(source.teams),
-            users=sorted(source.user_ids),
             owner=source.owner_id,
+            **shared,
         )
+
+
+class StoredDocument(ResponseModel):
+    """A document that stands in a source."""
+
+    document_id: str
+    chunks: int
+
+
+class DocumentList(ResponseModel):
+    """Documents of a source by id."""
+
+    documents: list[StoredDocument]
 
 
 class SourceList(ResponseModel):
     """Data sources by id."""
 
     sources: list[Source]
+
+
+# --- feedback --------------------------------------------------------------------------------------------------------
+
+
+class FeedbackRequest(RequestModel):
+    """What somebody thinks of an answer. Of a comment only its digest is kept."""
+
+    rating: FeedbackRating
+    """`free_text` for a comment alone."""
+    comment: str | None = Field(default=None, min_length=1, max_length=MAX_QUERY, repr=False)
+    issues: list[IssueCode] = Field(default=[], max_length=len(ISSUE_CODES))
+
+
+class Feedback(ResponseModel):
+    """A rating that was recorded."""
+
+    feedback_id: str
+    session_id: str
 
 
 class ProblemDocument(ResponseModel):

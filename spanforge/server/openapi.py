@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from spanforge.server.auth.permissions import ANYONE, TABLE
 from spanforge.server.bodies import JSON, MULTIPART
+from spanforge.server.ingest.sniffing import DOCX, HTML, PDF, PLAIN
 from spanforge.server.models import (
     MAX_DOCUMENTS,
+    FeedbackRequest,
     IngestRequest,
     ProblemDocument,
     QueryRequest,
     RetrieveRequest,
+    SharingRequest,
     SourceRequest,
 )
-from spanforge.server.permissions import ANYONE, TABLE
 from spanforge.server.problems import KINDS, MEDIA_TYPE, Problem
-from spanforge.server.sniffing import DOCX, HTML, PDF, PLAIN
 from spanforge.server.streaming import MEDIA_TYPE as EVENTS
 
 if TYPE_CHECKING:
@@ -51,8 +53,12 @@ _CODES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("GET", "/api/rag/sources"): _WORKING,
     ("POST", "/api/rag/sources"): (*_WORKING, *_READING),
     ("DELETE", "/api/rag/sources/{id}"): (*_WORKING, "NOT_FOUND", "PERMISSION_DENIED"),
+    ("PATCH", "/api/rag/sources/{id}"): (*_WORKING, *_READING, "NOT_FOUND", "PERMISSION_DENIED"),
+    ("GET", "/api/rag/sources/{id}/documents"): (*_WORKING, "INVALID_INPUT", "NOT_FOUND"),
+    ("DELETE", "/api/rag/sources/{id}/documents"): (*_WORKING, "INVALID_INPUT", "NOT_FOUND", "PERMISSION_DENIED"),
     ("POST", "/api/rag/query"): (*_WORKING, *_READING, "NO_ACCESSIBLE_SOURCES", *_ANSWERING),
     ("POST", "/api/rag/retrieve"): (*_WORKING, *_READING, "NO_ACCESSIBLE_SOURCES"),
+    ("POST", "/api/rag/sessions/{id}/feedback"): (*_WORKING, *_READING, "NOT_FOUND"),
     ("GET", "/metrics"): (),
     ("GET", "/healthz"): (),
     ("GET", "/readyz"): ("OVERLOADED",),
@@ -62,14 +68,18 @@ _CODES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 _BODIES: Final[Mapping[tuple[str, str], type[BaseModel]]] = {
     ("POST", "/api/rag/ingest"): IngestRequest,
     ("POST", "/api/rag/sources"): SourceRequest,
+    ("PATCH", "/api/rag/sources/{id}"): SharingRequest,
     ("POST", "/api/rag/query"): QueryRequest,
     ("POST", "/api/rag/retrieve"): RetrieveRequest,
+    ("POST", "/api/rag/sessions/{id}/feedback"): FeedbackRequest,
 }
 _EXAMPLES: Final[Mapping[str, dict[str, Any]]] = {
     "IngestRequest": {
         "dataSourceId": "01JDQ7T4M8YB3R8V5J3N2K6XWE",
         "documents": [{"documentId": "leave.md", "text": "# Leave\n\nEmployees get 28 days of paid leave a year."}],
     },
+    "FeedbackRequest": {"rating": "thumbs_down", "issues": ["outdated_info"], "comment": "This was so until May."},
+    "SharingRequest": {"visibility": "role", "roles": ["auditor"]},
     "SourceRequest": {"name": "Handbook", "visibility": "team", "teams": ["people"]},
     "QueryRequest": {"query": "How many days of paid leave do employees get?", "topK": 5, "strictMode": True},
     "RetrieveRequest": {
@@ -83,7 +93,7 @@ _FILES: Final[dict[str, Any]] = {
     "minItems": 1,
     "maxItems": MAX_DOCUMENTS,
     "items": {"type": "string", "format": "binary"},
-    "description": "Files. The name of a file is its document's id; of two with one name the last counts.",
+    "description": "Files. The name of a file, with its folders, is its document's id; each needs one of its own.",
 }
 _READABLE: Final = (PLAIN, "text/markdown", HTML, "text/csv", PDF, DOCX)
 """What an upload may hold; each file is judged by its content."""
@@ -107,6 +117,16 @@ _LINKS: Final[Mapping[tuple[str, str], tuple[str, Mapping[str, tuple[tuple[str, 
             "query": (("POST", "/api/rag/query"), "requestBody", {"dataSources": ["$response.body#/id"]}),
             "retrieve": (("POST", "/api/rag/retrieve"), "requestBody", {"dataSources": ["$response.body#/id"]}),
             "delete": (("DELETE", "/api/rag/sources/{id}"), "parameters", {"id": "$response.body#/id"}),
+        },
+    ),
+    ("POST", "/api/rag/query"): (
+        "200",
+        {
+            "feedback": (
+                ("POST", "/api/rag/sessions/{id}/feedback"),
+                "parameters",
+                {"id": "$response.body#/sessionId"},
+            ),
         },
     ),
     ("POST", "/api/rag/ingest"): (

@@ -9,23 +9,19 @@ from ulid import ULID
 from spanforge.reference import DataSource
 from spanforge.reference.access import may_change, may_query
 from spanforge.reference.failures import PermissionDenied
-from spanforge.server.models import Source
+from spanforge.server.auth.permissions import ADMINS
+from spanforge.server.models import DocumentList, Source, SourceList, StoredDocument
 from spanforge.server.problems import Problem
 
 if TYPE_CHECKING:
     from spanforge.reference import User
-    from spanforge.server.jobs import JobRunner
-    from spanforge.server.models import SourceRequest
+    from spanforge.server.models import SharingRequest, SourceRequest
     from spanforge.server.tenants import Tenant
 
 
-def visible(tenant: Tenant, user: User) -> list[Source]:
+def visible(tenant: Tenant, user: User) -> SourceList:
     """Return the sources the user may query."""
-    before = tenant.store.names()
-    found = tenant.pipeline.sources(user)
-    # A source has a name from before it is there; of one that is deleted meanwhile it was known before.
-    names = {**before, **tenant.store.names()}
-    return [Source.of(source, names.get(source.data_source_id, source.data_source_id)) for source in found]
+    return SourceList(sources=[Source.of(source, user) for source in tenant.pipeline.sources(user)])
 
 
 def create(tenant: Tenant, user: User, wanted: SourceRequest) -> Source:
@@ -33,19 +29,11 @@ def create(tenant: Tenant, user: User, wanted: SourceRequest) -> Source:
 
     Its id is made here: one that clients choose would tell them, by being taken, of sources they may not see.
     """
-    source = DataSource(
-        data_source_id=str(ULID()),
-        org_id=user.org_id,
-        owner_id=user.user_id,
-        visibility=wanted.visibility,
-        roles=frozenset(wanted.roles),
-        teams=frozenset(wanted.teams),
-        user_ids=frozenset(wanted.users),
+    source = wanted.applied(
+        DataSource(data_source_id=str(ULID()), org_id=user.org_id, owner_id=user.user_id, name=wanted.name)
     )
-    with tenant.writing:
-        tenant.store.put_name(source.data_source_id, wanted.name)
-        tenant.pipeline.put_source(source, user)
-    return Source.of(source, wanted.name)
+    tenant.pipeline.put_source(source, user)
+    return Source.of(source, user)
 
 
 def check_writable(tenant: Tenant, user: User, source_id: str) -> None:
@@ -63,15 +51,58 @@ def check_writable(tenant: Tenant, user: User, source_id: str) -> None:
     raise Problem("NOT_FOUND")
 
 
-def delete(tenant: Tenant, user: User, source_id: str, jobs: JobRunner) -> None:
+def share(tenant: Tenant, user: User, source_id: str, wanted: SharingRequest) -> Source:
+    """Share a source with others than before: for its owner, and for whoever administers the organisation.
+
+    Raises:
+        PermissionDenied: The user may see it and not change it.
+        Problem: There is none that the user may see.
+    """
+    with tenant.pipeline.writing:
+        source = tenant.pipeline.catalog.source(tenant.org_id, source_id)
+        if source is None or not user.roles & ADMINS:
+            check_writable(tenant, user, source_id)
+        if source is None:
+            raise Problem("NOT_FOUND")
+        shared = wanted.applied(source)
+        tenant.pipeline.catalog.put_source(shared)
+    return Source.of(shared, user)
+
+
+def documents(tenant: Tenant, user: User, source_id: str) -> DocumentList:
+    """Return the documents of a source that the user may query.
+
+    Raises:
+        Problem: There is none.
+    """
+    source = tenant.pipeline.catalog.source(tenant.org_id, source_id)
+    if source is None or not may_query(user, source):
+        raise Problem("NOT_FOUND")
+    found = tenant.pipeline.catalog.documents(tenant.org_id, source_id)
+    return DocumentList(documents=[StoredDocument(document_id=one.document_id, chunks=one.chunks) for one in found])
+
+
+def delete_document(tenant: Tenant, user: User, source_id: str, document_id: str) -> None:
+    """Delete one document with everything of it.
+
+    Raises:
+        PermissionDenied: The user may see the source and not change it.
+        Problem: There is no such source that the user may see, or no such document in it.
+    """
+    with tenant.pipeline.writing:
+        check_writable(tenant, user, source_id)
+        if tenant.pipeline.catalog.document(tenant.org_id, source_id, document_id) is None:
+            raise Problem("NOT_FOUND")
+        tenant.pipeline.delete(source_id, [document_id], user=user)
+
+
+def delete(tenant: Tenant, user: User, source_id: str) -> None:
     """Delete a source with everything of it: passages, vectors, jobs, and uploads that wait.
 
     Raises:
         PermissionDenied: The user may see it and not change it.
         Problem: There is none that the user may see.
     """
-    with tenant.writing:
+    with tenant.pipeline.writing:
         check_writable(tenant, user, source_id)
-        # Jobs first: from here on none of them writes.
-        jobs.forget(tenant, source_id)
         tenant.pipeline.delete(source_id, user=user)

@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from fastapi.responses import StreamingResponse
+from ulid import ULID
 
 from spanforge import _clock
 from spanforge.reference import RagFailure, RagResult
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from spanforge.reference.options import AskOptions
-    from spanforge.server.identity import Principal
+    from spanforge.reference import User
+    from spanforge.reference.asking.options import AskOptions
     from spanforge.server.models import QueryRequest
     from spanforge.server.service import Service
 
@@ -35,15 +36,13 @@ _Item: TypeAlias = str | RagResult | None
 MEDIA_TYPE: Final = "text/event-stream"
 
 
-async def streamed(
-    service: Service, principal: Principal, body: QueryRequest, options: AskOptions
-) -> StreamingResponse:
+async def streamed(service: Service, user: User, body: QueryRequest, options: AskOptions) -> StreamingResponse:
     """Return an answer that comes piece by piece.
 
     Raises:
         Problem: It failed before the first piece.
     """
-    run = _Run(service, principal, body, options)
+    run = _Run(service, user, body, options)
     first = await run.next()
     if isinstance(first, RagResult):
         # Nothing was sent yet: a refusal can still have its own status.
@@ -72,15 +71,16 @@ class _Stream(StreamingResponse):
 class _Run:
     """One question at work in the pool: each piece is asked for when the client has taken the one before."""
 
-    def __init__(self, service: Service, principal: Principal, body: QueryRequest, options: AskOptions) -> None:
+    def __init__(self, service: Service, user: User, body: QueryRequest, options: AskOptions) -> None:
         self._service = service
-        self._principal = principal
+        self._user = user
         self._deadline = _clock.monotonic() + service.settings.query_timeout_s
         # One context for all steps, whichever threads they run in: the trace's current session lives in it.
         self._context = contextvars.copy_context()
         self._items = self._work(body, options)
+        self._line = str(ULID())
         self._step: asyncio.Future[_Item] | None = None
-        service.throttle.enter(principal.org_id)
+        service.throttle.enter(user.org_id)
 
     async def next(self) -> str | RagResult | None:
         """Return the next piece, None after the last.
@@ -125,13 +125,13 @@ class _Run:
             yield _event("error", json.dumps(problem.document()))
 
     def _in_pool(self, task: Callable[[], T]) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._service.pool, lambda: self._context.run(task))
+        return self._service.in_pool(self._user.org_id, lambda: self._context.run(task), self._line)
 
     def _advance(self) -> _Item:
         return next(self._items, None)
 
     def _work(self, body: QueryRequest, options: AskOptions) -> Generator[str | RagResult]:
-        user = self._principal.user
+        user = self._user
         with (
             sf_rag.bind(org_id=user.org_id, actor_id=user.user_id),
             self._service.tenants.use(user.org_id) as tenant,
@@ -148,13 +148,12 @@ class _Run:
         def close(_: object) -> None:
             if not step.cancelled():
                 step.exception()
-            try:
-                closing = self._in_pool(self._items.close)
-            except RuntimeError:
-                # The server is stopping and its pool takes nothing more: there is no one left to hold up.
+            if self._service.pool.is_closing:
+                # It takes nothing more: there is no one left to hold up.
                 self._context.run(self._items.close)
                 return
-            closing.add_done_callback(lambda _: self._service.throttle.leave(self._principal.org_id))
+            closing = self._in_pool(self._items.close)
+            closing.add_done_callback(lambda _: self._service.throttle.leave(self._user.org_id))
 
         step.add_done_callback(close)
 

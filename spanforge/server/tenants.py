@@ -5,23 +5,27 @@ Not one index with a filter: word statistics, quotas, ids and times would then d
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference import Pipeline
-from spanforge.server.store import Store
+from spanforge.reference.answering import open_answerer
+from spanforge.reference.home_files import own_folder
+from spanforge.reference.parsing import Limits
+from spanforge.server.upgrading import HOME, folder_name, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from spanforge._hashing import Hasher
     from spanforge.reference.embedding import Embedder
+    from spanforge.sdk import ServerSettings
 
 _FOLDER: Final = "orgs"
 
@@ -34,26 +38,12 @@ class Tenant:
         org_id: The organisation.
         folder: Where everything of it is.
         pipeline: Its reference RAG.
-        store: Names and jobs.
-        writing: Held by whoever changes documents or sources.
     """
 
     org_id: str
     folder: Path
     pipeline: Pipeline
-    store: Store
-    writing: threading.RLock = field(default_factory=threading.RLock, repr=False)
     users: int = 0
-
-    @property
-    def uploads(self) -> Path:
-        """Folder of the documents that jobs have not yet read."""
-        return self.folder / "uploads"
-
-    def close(self) -> None:
-        """Release what is held open."""
-        self.pipeline.close()
-        self.store.close()
 
 
 class Tenants:
@@ -63,12 +53,14 @@ class Tenants:
         home: Folder of the server.
         make: Makes the pipeline of an organisation, in a folder.
         keep: How many stay open while nobody uses them.
+        hasher: Names the folders of organisations.
     """
 
-    def __init__(self, home: Path, make: Callable[[Path], Pipeline], keep: int) -> None:
+    def __init__(self, home: Path, make: Callable[[Path], Pipeline], keep: int, hasher: Hasher) -> None:
         self._root = home / _FOLDER
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._make = make
+        self._hasher = hasher
         self._keep = keep
         self._doors: dict[str, threading.Lock] = {}
         self._modes_lock = threading.Lock()
@@ -90,9 +82,20 @@ class Tenants:
         finally:
             self._give_back(tenant)
 
-    def known(self) -> list[Path]:
-        """Return the folders of all organisations there are."""
-        return sorted(path for path in self._root.iterdir() if path.is_dir())
+    def upgrade(self) -> None:
+        """Bring what an earlier version, or another key, left into the form of this one."""
+        own_folder(self._root)
+        upgrade(self._root, self._hasher)
+
+    def homes(self) -> list[Path]:
+        """Return the homes of the pipelines of all organisations there are."""
+        return sorted(path / HOME for path in self._root.iterdir() if path.is_dir())
+
+    def forget_answers(self) -> None:
+        """Forget the answers that open pipelines remember."""
+        with self._lock:
+            for tenant in self._open.values():
+                tenant.pipeline.forget_answers()
 
     def modes(self) -> dict[str, str]:
         """Return which engine does what in every organisation's pipeline; slow the first time."""
@@ -134,10 +137,9 @@ class Tenants:
         return tenant
 
     def _opened(self, org_id: str) -> Tenant:
-        folder = self._root / hashlib.sha256(org_id.encode()).hexdigest()[:32]
-        (folder / "uploads").mkdir(exist_ok=True, mode=0o700, parents=True)
-        folder.chmod(0o700)
-        return Tenant(org_id, folder, self._make(folder / "index"), Store(folder / "jobs.sqlite"))
+        folder = self._root / folder_name(self._hasher, org_id)
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return Tenant(org_id, folder, self._make(folder / HOME))
 
     def _give_back(self, tenant: Tenant) -> None:
         with self._lock:
@@ -148,20 +150,25 @@ class Tenants:
         idle = [tenant for tenant in self._open.values() if not tenant.users]
         for tenant in idle[: max(0, len(self._open) - keep)]:
             del self._open[tenant.org_id]
-            tenant.close()
+            tenant.pipeline.close()
 
 
-def pipeline_maker(max_chunks: int) -> Callable[[Path], Pipeline]:
+def pipeline_maker(settings: ServerSettings) -> Callable[[Path], Pipeline]:
     """Return what makes pipelines by default: the bundled parts, one embedding model for all, a quota for each."""
     shared: list[Embedder | None] = []
     lock = threading.Lock()
+    bounds: dict[str, Any] = {
+        "max_chunks": settings.max_chunks_per_org,
+        "limits": Limits.within(settings.max_unfolded_bytes),
+    }
 
     def make(folder: Path) -> Pipeline:
+        answerer = open_answerer(settings.model, settings.base_url or None)
         with lock:
             if not shared:
-                pipeline = Pipeline(folder, max_chunks=max_chunks)
+                pipeline = Pipeline(folder, answerer=answerer, **bounds)
                 shared.append(pipeline.embedder)
                 return pipeline
-        return Pipeline(folder, embedder=shared[0], max_chunks=max_chunks)
+        return Pipeline(folder, embedder=shared[0], answerer=answerer, **bounds)
 
     return make

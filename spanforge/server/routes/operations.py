@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
+from spanforge.metrics import CONTENT_TYPE, metrics_text
 from spanforge.sdk import sf_rag
-from spanforge.sdk.metrics import CONTENT_TYPE, metrics_text
+from spanforge.server.bodies import JSON
+from spanforge.server.documentation import POLICY, page
 from spanforge.server.models import State
-from spanforge.server.openapi import describe
 from spanforge.server.problems import Problem
 from spanforge.server.service import Admitted, ServiceOf
 
@@ -24,18 +26,27 @@ async def health() -> Response:
 
 
 @router.get("/readyz", response_model=State, summary="Can it take requests?")
-async def ready(service: ServiceOf) -> Response:
-    """Answer `ok` while the server's folder can be read and it is not stopping."""
+async def ready(request: Request, service: ServiceOf) -> Response:
+    """Answer `ok` once the models are loaded, while the server's folder can be read and it is not stopping."""
+    warming: asyncio.Task[object] | None = request.app.state.warming
+    if warming is not None and not warming.done():
+        raise Problem("OVERLOADED", "The server is loading its models.", {"Retry-After": "1"})
     if service.jobs.is_closing or not service.tenants.readable():
         raise Problem("OVERLOADED", "The server is stopping, or its folder cannot be read.", {"Retry-After": "5"})
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/openapi.json", include_in_schema=False)
-async def openapi(request: Request, service: ServiceOf) -> Response:
+async def openapi(request: Request) -> Response:
     """Return the OpenAPI document; it holds nothing of any organisation."""
-    modes = await asyncio.to_thread(service.tenants.modes)
-    return JSONResponse(describe(request.app, modes))
+    return Response(await asyncio.to_thread(request.app.state.description), media_type=JSON)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """Return the same for people to read; it needs no other host."""
+    document = await asyncio.to_thread(request.app.state.description)
+    return HTMLResponse(page(json.loads(document)), headers={"Content-Security-Policy": POLICY})
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Figures for Prometheus")

@@ -26,30 +26,30 @@ router = APIRouter(prefix="/api/rag", tags=["Questions"])
 
 
 @router.post("/retrieve", response_model=RetrievalOutput, summary="Find passages, without an answer")
-async def retrieve(request: Request, principal: Admitted, service: ServiceOf) -> Response:
+async def retrieve(request: Request, user: Admitted, service: ServiceOf) -> Response:
     """Search the sources the caller may query; nothing found is an empty result with the warning NO_RESULTS."""
     body = await json_body(request, RetrieveRequest, service.settings.max_json_depth)
 
     def search(tenant: Tenant) -> tuple[RetrievalOutput, str]:
         check_models(tenant, body)
-        return _retrieve(tenant, body, principal.user)
+        return _retrieve(tenant, body, user)
 
-    output, session_id = await service.work(principal, service.settings.retrieve_timeout_s, search)
+    output, session_id = await service.work(user, search, quick=True)
     return answer_with(output, session_id)
 
 
 @router.post("/query", response_model=RagResult, summary="Answer a question from the documents")
-async def query(request: Request, principal: Admitted, service: ServiceOf) -> Response:
+async def query(request: Request, user: Admitted, service: ServiceOf) -> Response:
     """Answer from the sources the caller may query, whole or, with `stream`, as server-sent events."""
     body = await json_body(request, QueryRequest, service.settings.max_json_depth)
     if body.stream:
-        return await streamed(service, principal, body, ask_options(body, principal.user))
+        return await streamed(service, user, body, ask_options(body, user))
 
     def ask(tenant: Tenant) -> RagResult:
         check_models(tenant, body)
-        return checked(tenant.pipeline.ask(body.query, **ask_options(body, principal.user)))
+        return checked(tenant.pipeline.ask(body.query, **ask_options(body, user)))
 
-    result = await service.work(principal, service.settings.query_timeout_s, ask)
+    result = await service.work(user, ask)
     return answer_with(result, result.session_id)
 
 

@@ -1,0 +1,1 @@
+"""Who asks, how that is known, and what the role allows."""
