@@ -6,6 +6,8 @@ same holds for what hangs on an exception, so nothing here is ever raised `from`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "ConfigError",
     "DecodeError",
@@ -58,15 +60,23 @@ class SinkWriteError(SpanforgeError, OSError):
     Args:
         reason: A short code or class name, free of user text.
         delivered: How many events from the front of the batch are safely written.
+        dropped: How many of them, beside those, were given up, by reason.
         retryable: False where trying the same events again cannot help.
         retry_after_s: Seconds the receiver asked to be left alone.
     """
 
     def __init__(
-        self, reason: str, *, delivered: int = 0, retryable: bool = True, retry_after_s: float | None = None
+        self,
+        reason: str,
+        *,
+        delivered: int = 0,
+        dropped: Mapping[str, int] | None = None,
+        retryable: bool = True,
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.delivered = delivered
+        self.dropped = dropped or {}
         self.retryable = retryable
         self.retry_after_s = retry_after_s

@@ -10,13 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import pytest
+from typing import Any, Unpack
 
 from spanforge.namespaces.event import Event
 from spanforge.sdk import Settings, sf_rag
+from spanforge.sdk._keywords import SettingsDetails
 from spanforge.sinks.memory import MemorySink
+
+try:
+    from pytest import fixture  # noqa: PT013  under the name that the other has here
+except ImportError:
+    # Another runner has no fixtures; with it this is one more block.
+    fixture = contextmanager
 
 __all__ = ["CanaryFoundError", "CapturedEvents", "capture", "find_canary", "spanforge_events"]
 
@@ -91,27 +96,28 @@ def find_canary(canary: str, content: str | bytes) -> list[str]:
 
 
 @contextmanager
-def capture(**settings: Any) -> Generator[CapturedEvents]:
+def capture(**settings: Unpack[SettingsDetails]) -> Generator[CapturedEvents]:
     """Send every event of the process to memory for a block, delivered before each call returns, in strict mode.
 
     Args:
         settings: Fields of `spanforge.config.Settings` to differ from that.
     """
     before = sf_rag.cell.current()
-    had_open = before is not None and before.active_sessions() > 0
+    open_before: set[str] = set() if before is None else before.open_sessions()
+    previous = Settings.load_leniently() if before is None else before.settings
     sink = MemorySink()
-    sf_rag.configure(**{"sinks": sink, "delivery": "sync", "strict": True, **settings})
+    sf_rag.cell.configure({"sinks": sink, "delivery": "sync", "strict": True, **settings})
     try:
         yield CapturedEvents(sink)
     finally:
-        if not had_open:
-            # What the block left open is its own: the summary must not go where the application's events go.
-            sf_rag.cell.get().end_all("evicted")
-        previous = Settings.load_leniently() if before is None else before.settings
-        sf_rag.configure(**{name: getattr(previous, name) for name in previous.model_fields_set})
+        # What the block left open is its own: the summary must not go where the application's events go.
+        runtime = sf_rag.cell.get()
+        for session_id in runtime.open_sessions() - open_before:
+            runtime.end(session_id, reason="evicted")
+        sf_rag.cell.configure({name: getattr(previous, name) for name in previous.model_fields_set})
 
 
-@pytest.fixture
+@fixture
 def spanforge_events() -> Generator[CapturedEvents]:
     """Give a test the events it causes: delivered at once, in memory, in strict mode."""
     with capture() as events:
