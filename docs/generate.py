@@ -12,23 +12,35 @@ from typing import Any
 
 from spanforge import auto
 from spanforge.config import Settings
-from spanforge.conventions import STANDARDS
+from spanforge.metrics.aitf import AITF
+from spanforge.metrics.genai import EARLIER, GENAI
 from spanforge.namespaces import PAYLOADS
 from spanforge.namespaces.retrieval import RetrievedChunk
 from spanforge.sdk import ServerSettings, SFFeedbackClient, SFRAGClient
 from spanforge.sdk._scores import RULES
 from spanforge.server import create_app
+from spanforge.server.auth.permissions import ANYONE, ROLES, TABLE
 from spanforge.server.openapi import describe
-from spanforge.server.permissions import ANYONE, ROLES, TABLE
 from spanforge.server.problems import KINDS
+from spanforge.standards import STANDARDS
 
+_MEASURED = """Sent by the OTLP sink, cumulative unless OpenTelemetry's variable asks for deltas.
+
+Left unsaid: what nobody measured, zeros included; sessions, digests and users, which are no labels.
+
+Checked with: Debian's Prometheus 2.42, which scrapes [our own figures](../how-to/monitor.md) and is asked for them;
+it is older than the OTLP receiver of Prometheus (2.47), so that totals by OTLP are read by `opentelemetry-proto`
+and passed on by Rotel, a collector that comes as a Python package. The same test sends them to a Prometheus from
+2.47 on where it finds one. Not run: a newer Prometheus, the OpenTelemetry Collector and Jaeger, which no registry
+for Debian or Python packages has. Names, units and bounds of buckets are those of the published pages of
+semantic-conventions-genai."""
 _HERE = Path(__file__).parent / "reference"
 _LONG = 100
 _EVENTS = {**PAYLOADS, "A chunk": RetrievedChunk}
 _CALLS = [
     "trace_query", "trace_retrieval", "trace_rerank", "trace_generation", "trace_evaluation", "escalate",
     "end_session", "get_session", "join_session", "session", "retrieval", "rerank", "generation", "attach",
-    "current_session_id", "bind", "configure", "flush", "aflush", "shutdown", "get_status",
+    "current_session_id", "current_scope", "bind", "configure", "flush", "aflush", "shutdown", "get_status",
 ]  # fmt: skip
 _INPUTS = (Path(__file__).parent / "reference" / "_inputs.md").read_text(encoding="utf-8")
 
@@ -59,6 +71,7 @@ def settings_page() -> str:
         "",
         "What `configure()` takes. Each is also read from the environment, as `SPANFORGE_` and its name in capitals;",
         "keywords win over the environment, which wins over the defaults. Lists are written `a, b` in the environment.",
+        "Every call of `configure()` begins anew: what it does not name, even the sinks, is as without that call.",
         "",
         "| setting | default | meaning |",
         "|---|---|---|",
@@ -98,7 +111,7 @@ def calls_page() -> str:
     for client, title, names in (
         (SFRAGClient, "sf_rag", _CALLS),
         (SFFeedbackClient, "sf_feedback", ["submit", "get_feedback", "get_summary", "get_status"]),
-        (auto, "spanforge.auto", ["trace_rag", "setup", "teardown", "patched_integrations"]),
+        (auto, "spanforge.auto", ["trace_rag", "setup", "teardown", "status", "paused", "patched_integrations"]),
     ):
         for name in names:
             method = getattr(client, name)
@@ -137,7 +150,8 @@ def standards_page() -> str:
         "payloads of the [events](events.md) of those names.",
     ]
     for standard in STANDARDS:
-        lines += ["", f"## {standard.name}", "", f"Version: {standard.version}. {standard.note}"]
+        lines += ["", f"## {standard.name}", "", f"Version: {standard.version}.", "", standard.note, ""]
+        lines += [f"Left unsaid: {standard.unsaid}", "", f"Checked with: {standard.checked}"]
         for section in standard.sections:
             judged = any(row.compliance for row in section.rows)
             lines += ["", f"### {section.title}", ""]
@@ -147,7 +161,22 @@ def standards_page() -> str:
                 compliance = f" {row.compliance} |" if judged else ""
                 key = row.key.replace("{n}", "N")
                 lines.append(f"| `{key}` | {row.level.value} | {row.origin} |{compliance}")
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, *_metrics())) + "\n"
+
+
+def _metrics() -> list[str]:
+    """Return what is measured under the names of other standards, and what has read it."""
+    lines = ["", "## Metrics", "", _MEASURED]
+    for title, instruments in (
+        ('GenAI 0.1, `metric_names=("genai",)`', GENAI),
+        ('Before 0.1, `"genai-earlier"`', EARLIER),
+        ('AITF, `"aitf"`', AITF),
+    ):
+        lines += ["", f"### {title}", "", "| name | unit | kind | what |", "|---|---|---|---|"]
+        for one in instruments:
+            kind = f"histogram, {one.bounds[0]:.9g} to {one.bounds[-1]:.9g}" if one.bounds else "counter"
+            lines.append(f"| `{one.name}` | {one.unit} | {kind} | {one.description} |")
+    return lines
 
 
 def http_page() -> str:
@@ -156,7 +185,7 @@ def http_page() -> str:
     lines = [
         "# HTTP API",
         "",
-        "What `spanforge serve` answers. `GET /openapi.json` says the same for programs, with examples;",
+        "What `spanforge serve` answers. `GET /docs` shows the same, `GET /openapi.json` tells it to programs;",
         "[how to serve](../how-to/serve.md) shows it at work.",
     ]
     schemas = document["components"]["schemas"]
