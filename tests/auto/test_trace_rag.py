@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from spanforge.auto import trace_rag
+from spanforge.exceptions import UnknownSessionError
 from spanforge.sdk import sf_rag
 from spanforge.testing import capture
 
@@ -148,7 +149,7 @@ def test_keywords_name_the_retriever(events):
     assert (query["retriever_name"], query["namespace"]) == ("mine", "n")
 
 
-@pytest.mark.parametrize("error", [ValueError("secret text"), TimeoutError("secret text")])
+@pytest.mark.parametrize("error", [ValueError("secret text"), TimeoutError("secret text"), KeyError("secret text")])
 def test_errors_are_recorded_by_class_and_raised_as_they_are(events, error):
     def fail(query):
         raise error
@@ -160,6 +161,23 @@ def test_errors_are_recorded_by_class_and_raised_as_they_are(events, error):
     assert _retrieved(events)["status"] == ("timeout" if isinstance(error, TimeoutError) else "error")
     assert events.of_type("llm.rag.session")[0]["status"] == "error"
     events.assert_no_text("secret text")
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), UnknownSessionError(), StopAsyncIteration()])
+def test_no_error_of_any_kind_of_function_is_taken_for_ours(events, error):
+    @trace_rag
+    def stream(query):
+        yield HITS[0]
+        raise error
+
+    @trace_rag
+    async def answer(query):
+        raise error
+
+    for call in (lambda: list(stream("q")), lambda: asyncio.run(answer("q"))):
+        with pytest.raises(type(error)) as raised:
+            call()
+        assert raised.value is error
 
 
 def test_inside_a_session_it_joins_it(events):

@@ -15,7 +15,7 @@ from spanforge.reference.grounding.contexts import PreparedContexts
 
 pytestmark = pytest.mark.benchmark
 
-CLAIMS = Path(__file__).parent.parent / "reference_grounding" / "data" / "contradictions.jsonl"
+CLAIMS = Path(__file__).parent.parent / "reference" / "grounding" / "data" / "contradictions.jsonl"
 ROUNDS = 7
 CHUNK_CHARS = 2_000
 

@@ -27,7 +27,7 @@ def resident():
 """
 
 OPEN = """\
-configure(sinks=EncodingSink(), max_sessions=1_000_000, queue_events=1_000)
+configure(sinks=EncodingSink(), max_sessions=1_000_000, queue_events=1_000, max_open_chunk_ids=1_000_000)
 def left_open(n):
     own = sf_rag.trace_query(QUERY, top_k=5, retriever_name="chroma", embedding_model="e5", namespace="docs")
     chunks = [{**chunk, "chunk_id": f"doc-{n}-p{place}"} for place, chunk in enumerate(CHUNKS)]

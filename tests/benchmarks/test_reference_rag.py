@@ -11,15 +11,17 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import lancedb
 import numpy as np
 import pytest
 
 from spanforge.reference import Document, Pipeline
-from spanforge.reference.chunking import Chunker
 from spanforge.reference.embedding import open_embedder
 from spanforge.reference.index import IndexRow, SearchRequest, Selection
 from spanforge.reference.index.lance import LanceIndex
+from spanforge.reference.ingesting.chunking import Chunker
 from spanforge.reference.lexical import terms
 from spanforge.reference.parsing import parse
 from spanforge.reference.tokens import default_counter
@@ -82,7 +84,7 @@ def test_tracing_costs_at_most_two_percent_of_a_query(tmp_path: Path) -> None:
             with sf_rag.session(question):  # starts the worker, on nobody's clock
                 pass
             asked, started = time.perf_counter(), time.process_time()
-            assert pipeline.ask(question).citations_used
+            pipeline.ask(question)
             return time.process_time() - started, time.perf_counter() - asked
 
         ratios: list[float] = []
@@ -120,7 +122,7 @@ def test_hybrid_search_over_100k_chunks_beside_lancedbs_own(tmp_path: Path) -> N
             ]
         )
     index.settle()
-    table = index._table
+    table: Any = lancedb.connect(tmp_path).open_table("chunks")
     asked = generator.standard_normal((20, dimensions)).astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     queries = [(" ".join(random.Random(i).sample(VOCABULARY[100:5000], 6)), vector) for i, vector in enumerate(asked)]  # noqa: S311 - a repeatable draw, nothing secret

@@ -135,6 +135,31 @@ def test_damaged_lines_are_counted_on_stderr(whole: Lines, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        (["sessions", "--from"], "--from"),
+        (["show", SESSION, "--from"], "--from"),
+        (["tail", "--once", "--from"], "--from"),
+        (["ui", "--from"], "--from"),
+        (["verify"], "FILE"),
+        (["rebuild", "events.jsonl"], "OUT.parquet"),
+        (["read-record"], "FILE"),
+        (["demo", "--docs"], "--docs"),
+        (["demo", "--out"], "--out"),
+        (["ingest"], "PATH"),
+        (["serve", "--home"], "--home"),
+        (["keys", "list", "--home"], "--home"),
+        (["eval", "retrieval"], "DIR"),
+        (["eval", "grounding"], "FILE"),
+    ],
+)
+def test_a_path_with_a_nul_is_one_sentence_that_names_it(
+    verb: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *verb, "a\0b") == (2, "", f"spanforge: {name}: no path has a NUL in it\n")
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["verify", "folder"],

@@ -12,6 +12,8 @@ from support.otlp_receiver import http_receiver, status
 
 from spanforge.cli import main
 from spanforge.sinks.jsonl import JsonlSink
+from spanforge.standards.tree.session import Session
+from spanforge.standards.tree.spans import spans
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,8 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 def test_ocsf_prints_a_valid_event_for_each_retrieval(stored: str, capsys):
     code, out, err = called(capsys, "export", "ocsf", "--from", stored, "--check")
     events = [json.loads(line) for line in out.splitlines()]
-    assert (code, len(events), err) == (0, 5, "")
-    assert {event["class_uid"] for event in events} == {6005}
+    assert (code, err) == (0, "")
+    assert {event["class_uid"] for event in events} == {6005, 6003, 2004}
 
 
 def test_ocsf_of_some_sessions_as_aitf_numbers_it(stored: str, capsys):
@@ -51,7 +53,7 @@ def test_ocsf_of_some_sessions_as_aitf_numbers_it(stored: str, capsys):
 
 def test_ocsf_says_what_is_wrong_without_repeating_it(stored: str, capsys, monkeypatch: pytest.MonkeyPatch):
     wrong = {"class_uid": "hunter2", "metadata": {"uid": "the-id"}}
-    monkeypatch.setattr("spanforge.cli.export.datastore_events", lambda _session: [wrong])
+    monkeypatch.setattr("spanforge.cli.export.security_events", lambda _session: [wrong])
     code, _, err = called(capsys, "export", "ocsf", "golden-plain", "--from", stored, "--check")
     assert code == 1
     assert "the-id: $.class_uid: " in err
@@ -78,8 +80,17 @@ def test_tez_writes_a_file_or_a_folder(stored: str, tmp_path: Path, capsys):
     (tmp_path / "context" / "handbook-1.md").write_text("one")
     out = tmp_path / "out.tez"
     arguments = ("export", "tez", "golden-rerank", "--from", stored, "--context", str(tmp_path / "context"))
-    assert called(capsys, *arguments, str(out))[:2] == (0, "wrote out.tez\n")
+    code, said, _ = called(capsys, *arguments, str(out))
+    assert (code, said) == (0, "wrote out.tez\nchanged since it was retrieved: docs/handbook-1.md\n")
     assert out.is_file()
+    code, said, _ = called(capsys, "read-record", str(out))
+    assert code == 0
+    assert json.loads(said)["extension_id"] == "com.ragu.retrieval-transparency"
+    assert set(json.loads(said)["extension_ids"]) == {
+        "com.ragu.retrieval-transparency",
+        "tezit-retrieval-transparency",
+    }
+    assert json.loads(said)["record"]["chunks_retrieved"] == 3
     assert called(capsys, *arguments, f"{tmp_path / 'folder.tez'}/")[0] == 0
     assert (tmp_path / "folder.tez" / "manifest.json").is_file()
 
@@ -89,12 +100,40 @@ def test_otlp_sends_stored_sessions(stored: str, capsys):
         endpoint = ("--endpoint", f"http://{received.address}", "--header", "x-key=v")
         code, out, _ = called(capsys, "export", "otlp", "--from", stored, *endpoint)
         assert code == 0
-        assert out.startswith("sent 23 of 23 events to otlp:127.0.0.1:")
-        assert len(received.distinct_spans) == 27
+        made = {name: make() for name, make in VARIANTS.items()}
+        unsampled = len(made.pop("unsampled parent"))
+        events = sum(map(len, made.values()))
+        assert out.startswith(f"sent {events} of {events + unsampled} events to otlp:127.0.0.1:")
+        assert out.endswith(f"{unsampled} kept back (otel_unsampled)\n")
+        assert len(received.distinct_spans) == sum(len(spans(Session(each))) for each in made.values())
         received.answers.append(status(503))
         code, out, err = called(capsys, "export", "otlp", "golden-plain", "--from", stored, *endpoint)
         assert (code, out[:16]) == (2, "sent 0 of 4 even")
         assert "http_503" in err
+
+
+def test_otlp_sends_spans_alone_unless_asked(stored: str, capsys):
+    with http_receiver() as received:
+        endpoint = ["--endpoint", f"http://{received.address}"]
+        assert called(capsys, "export", "otlp", "--from", stored, *endpoint)[0] == 0
+        assert {path for path, _, _ in received.requests} == {"/v1/traces"}
+        both = ["--signals", "traces, logs,metrics"]
+        assert called(capsys, "export", "otlp", "--from", stored, *endpoint, *both)[0] == 0
+        assert {path for path, _, _ in received.requests} == {"/v1/traces", "/v1/logs", "/v1/metrics"}
+        assert "gen_ai.client.inference.usage.input_tokens" in received.metrics
+
+
+def test_otlp_says_that_metrics_were_refused(stored: str, capsys):
+    with http_receiver() as received:
+        received.answers.extend([status(200), status(400)])
+        chosen = ["--endpoint", f"http://{received.address}", "--signals", "metrics"]
+        code, out, err = called(capsys, "export", "otlp", "golden-plain", "--from", stored, *chosen)
+    assert (code, "http_400" in err, out.startswith("sent 4 of 4")) == (2, True, True)
+
+
+def test_otlp_names_a_signal_that_there_is_not(stored: str, capsys):
+    code, _, err = called(capsys, "export", "otlp", "--from", stored, "--signals", "smoke")
+    assert (code, "--signals" in err) == (2, True)
 
 
 def test_otlp_says_what_the_receiver_refused(stored: str, capsys):

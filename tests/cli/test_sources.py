@@ -74,6 +74,16 @@ def test_where_nothing_is_stored_is_no_empty_list(
     assert says in refused(capsys, *verb, "--from", source)
 
 
+@pytest.mark.parametrize("verb", [["sessions"], ["tail"], ["ui"]], ids=" ".join)
+@pytest.mark.parametrize("source", ["memory://a-bucket/events.jsonl", "carrier-pigeon://a-bucket/events.jsonl"])
+def test_a_url_that_leads_nowhere_is_not_repeated(
+    verb: list[str], source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence = refused(capsys, *verb, "--from", source)
+    assert sentence.startswith("--from: ")
+    assert "a-bucket" not in sentence
+
+
 @pytest.mark.parametrize("source", ["empty", "*.jsonl", "events.jsonl.gz"])
 def test_what_does_not_grow_is_not_followed(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--once" in refused(capsys, "tail", "--from", source)

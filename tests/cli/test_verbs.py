@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from support.command_line import run
 
 from spanforge.sdk import sf_rag
 from spanforge.sinks.jsonl import JsonlSink
@@ -16,17 +13,6 @@ from spanforge.sinks.sqlite import SqliteSink
 from spanforge.testing import capture
 
 _KEY = "a signing key of more than thirty-two bytes"
-
-
-def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "spanforge", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +74,15 @@ def test_duration_and_latency_are_two_figures_with_one_name_each(stored):
 def test_the_source_may_come_from_the_settings(stored):
     listed = run("sessions", "--json", cwd=stored, SPANFORGE_SINKS="structlog, jsonl:events.jsonl")
     assert len(json.loads(listed.stdout)) == 2
+
+
+def test_times_are_shown_in_utc_whatever_zone_they_were_written_in(stored, tmp_path):
+    line = (stored / "events.jsonl").read_text().splitlines()[0]
+    event = json.loads(line) | {"timestamp": "2026-03-01T00:30:00.5+02:00"}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event) + "\n")
+    for verb in (["sessions"], ["tail", "--once"]):
+        assert "2026-02-28 22:30:00" in run(*verb, "--from", "events.jsonl", cwd=tmp_path).stdout
+    assert "22:30:00.500" in run("show", event["session_id"], "--from", "events.jsonl", cwd=tmp_path).stdout
 
 
 def test_tail_prints_what_is_there(stored):
@@ -155,10 +150,13 @@ def test_bad_settings_are_named_without_their_value(tmp_path):
 
 def test_demo_answers_and_accounts_for_every_event(tmp_path):
     told = json.loads(run("demo", "--json", cwd=tmp_path).stdout)
-    [capital, _, refusal] = told["answers"]
+    [capital, steps, row, unsure] = told["answers"]
     assert capital["answer"] == "Paris [1]"
     assert capital["grounding_score"] == 1.0
-    assert refusal["answer"] == "I don't have information on that"
+    assert "1. Ask your team lead for approval.\n2. Reserve" in steps["answer"]
+    assert row["answer"] == "City: Lisbon; Allowance: 42 euros; Hotel limit: 120 euros [1]"
+    assert unsure["answer"].startswith("Not sure; the closest passages say:")
+    assert [answer["status"] for answer in told["answers"]] == ["grounded", "grounded", "grounded", "uncertain"]
     for ledger in told["ledger"].values():
         assert ledger["accepted"] == ledger["delivered"] > 0
     assert all((tmp_path / path).stat().st_size for path in told["files"].values())

@@ -7,6 +7,7 @@ import math
 import pytest
 from pydantic import SecretStr
 
+from spanforge._warnings import settle
 from spanforge.config import OtlpEnvironment, Settings, SFClientConfig, openinference_hidden, otlp_environment
 from spanforge.exceptions import ConfigError
 from spanforge.sdk import SFRAGClient
@@ -72,6 +73,7 @@ def test_without_the_key_that_was_asked_for_nothing_is_digested_in_the_clear(
     session_id = client.trace_query("q")
     assert client.end_session(session_id).session_id == session_id
     assert sum(ledger.accepted for ledger in client.get_status().sinks.values()) == 0
+    settle(5)
     assert "hash_key" in caplog.text
     assert "canary" not in caplog.text
 
@@ -89,6 +91,7 @@ def test_leniently_bad_values_are_left_out_and_logged_without_them(
     monkeypatch.setenv("SPANFORGE_ORG_ID", "acme")
     settings = Settings.load_leniently({"queue_events": 7})
     assert (settings.sample_rate, settings.strict, settings.org_id, settings.queue_events) == (1.0, False, "acme", 7)
+    settle(5)
     assert "sample_rate" in caplog.text
     assert "canary" not in caplog.text
 
@@ -99,6 +102,7 @@ def test_a_variable_that_means_nothing_is_mentioned(
     monkeypatch.setenv("SPANFORGE_SAMPEL_RATE", "canary")
     monkeypatch.setenv("SPANFORGE_ENDPOINT", "canary")
     Settings.load()
+    settle(5)
     assert "SPANFORGE_SAMPEL_RATE" in caplog.text
     assert "canary" not in caplog.text
     assert "ENDPOINT" not in caplog.text

@@ -11,7 +11,7 @@ from spanforge.namespaces.event import Event
 _counter = iter(range(10**9))
 
 
-def event(session_id: str, kind: str = "query", **payload: object) -> Event:
+def event(session_id: str, kind: str = "query", org_id: str = "", **payload: object) -> Event:
     number = next(_counter)
     return Event(
         event_id=f"{number:026d}",
@@ -19,6 +19,7 @@ def event(session_id: str, kind: str = "query", **payload: object) -> Event:
         timestamp="2026-01-01T00:00:00.000000Z",
         source="test@1.0",
         session_id=session_id,
+        org_id=org_id,
         payload=payload,
     )
 
@@ -33,6 +34,15 @@ def test_a_session_is_held_until_its_summary_and_comes_in_one_piece():
     gather.add([summary], now=2.0)
     assert gather.take(2.0) == [*a, summary]
     assert len(gather) == 1
+
+
+def test_the_end_of_one_organisations_session_is_not_that_of_another_with_its_id():
+    gather = Gather()
+    ours, theirs = event("a", org_id="acme"), event("a", org_id="globex")
+    end, later = event("a", "session", org_id="acme"), event("a", "retrieved", org_id="globex")
+    gather.add([ours, theirs, end, later], now=0.0)
+    assert gather.take(1.0) == [ours, end]
+    assert gather.take(1.0, everything=True) == [theirs, later]
 
 
 def test_a_session_that_never_ends_is_let_go_by_age_and_due_says_when():

@@ -15,7 +15,7 @@ from support.delivering import QUICK, emit, ledger
 from support.faulty_sinks import HungSink, Scripted
 from support.moody_sinks import MoodySink
 
-from spanforge.delivery import worker
+from spanforge.delivery import writer
 from spanforge.exceptions import SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sdk import SFRAGClient
@@ -53,7 +53,8 @@ def test_waits_keep_their_deadline_while_another_thread_hangs_in_a_sink_in_line(
     other.start()
     assert hung.entered.wait(30)
     assert client.flush(0.1) == 1
-    assert client.shutdown(0.1) == 1, "the summary; the event is being written"
+    receipt = client.shutdown(0.1)
+    assert (receipt.pending, receipt.dropped) == (1, {"shutdown": 1}), "the event that is being written, the summary"
     assert not hung.release.is_set()
     assert not hung.closed
     hung.release.set()
@@ -91,7 +92,7 @@ def test_an_interrupted_flush_leaves_workers_as_they_were(connect: Connect) -> N
     with pytest.raises(Interrupt):
         client.flush(10)
     # Workers in a hurry write event by event, and give a sink that is down no rest.
-    assert [w._hurry for w in client.cell.get().dispatcher._workers] == [0]
+    assert [w._patience._hurry for w in client.cell.get().dispatcher._workers] == [0]
     hung.release.set()
     assert client.flush() == 0
     assert ledger(client, "hung").delivered == 2
@@ -104,7 +105,7 @@ def test_after_an_interrupted_shutdown_the_worker_still_does_its_work_and_ends(c
     emit(client, 2)
     with pytest.raises(Interrupt):
         client.shutdown(10)
-    assert client.shutdown() == 0
+    assert client.shutdown(0.1).failed == 0
     emit(client, 1)
     hung.release.set()
     # Not by joining: Python takes a thread whose join was interrupted for one that has ended.
@@ -185,8 +186,8 @@ def test_looking_for_the_event_to_blame_is_over_when_the_time_to_stop_has_come(c
 
 
 def test_a_sink_that_rests_is_left_alone_while_nobody_waits(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
-    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.2)
+    monkeypatch.setattr(writer, "_PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(writer, "_FIRST_REST_S", 0.2)
     sink = Scripted(ConnectionError())
     client = connect(sink, max_attempts=1, **QUICK)
     emit(client, 1)

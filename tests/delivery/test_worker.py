@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from support.delivering import QUICK, emit, ledger
 from support.faulty_sinks import HungSink, Scripted
 from support.moody_sinks import BoxSink, MoodySink
 
-from spanforge.delivery import worker
+from spanforge.delivery import worker, writer
 from spanforge.exceptions import SinkWriteError
+from spanforge.namespaces.event import Event
 from spanforge.sdk import SFRAGClient
+from spanforge.sinks.base import BaseSink, Receipt
 from spanforge.sinks.memory import MemorySink
 
 Connect = Callable[..., SFRAGClient]
@@ -54,6 +56,42 @@ def test_the_receiver_is_left_alone_as_long_as_it_asks(connect: Connect) -> None
     assert sink.at[1] - sink.at[0] >= 0.2
 
 
+@pytest.mark.parametrize("retry_after_s", [None, 0.4])
+def test_a_flush_asks_a_receiver_that_is_away_less_and_less_often(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, retry_after_s: float | None
+) -> None:
+    monkeypatch.setattr(writer, "_PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(writer, "_FIRST_REST_S", 100.0)
+    sink = Scripted(*[SinkWriteError("HTTP_503", retry_after_s=retry_after_s) for _ in range(1_000)])
+    client = connect(sink, delivery="thread", batch_delay_s=0.0, max_attempts=1, max_backoff_s=1.0)
+    emit(client, 1)
+    assert client.flush(2.0) == 1
+    # The first try, eight probes at 10, 20, 40 … ms, of which every one may look at what is behind; or five at 400 ms.
+    assert len(sink.writes) <= (1 + 2 * 8 if retry_after_s is None else 1 + 2 * 5)
+
+
+def test_what_a_receipt_says_went_wrong_is_the_last_error(connect: Connect) -> None:
+    class Partial(BaseSink):
+        name = "partial"
+
+        def write(self, events: Sequence[Event], /) -> Receipt:
+            return Receipt(failed=len(events), last_error="partial_success")
+
+    client = connect(Partial())
+    emit(client, 1)
+    assert (ledger(client, "partial").failed, ledger(client, "partial").last_error) == (1, "partial_success")
+
+
+def test_what_a_partial_write_gave_up_is_dropped_by_its_reason(connect: Connect) -> None:
+    sink = Scripted(SinkWriteError("LATER", delivered=1, dropped={"log_level": 2}))
+    client = connect(sink, **{**QUICK, "batch_delay_s": 0.2})
+    emit(client, 4)
+    assert client.flush() == 0
+    found = ledger(client)
+    assert (found.delivered, found.dropped, found.lost, found.balanced) == (2, {"log_level": 2}, 0, True)
+    assert sink.writes[1] == sink.writes[0][3:]
+
+
 def test_a_poison_event_costs_itself_and_none_of_its_batch_mates(connect: Connect) -> None:
     sink = MoodySink()
     client = connect(sink, delivery="thread", batch_delay_s=0.1, backoff_s=0.0)
@@ -61,7 +99,7 @@ def test_a_poison_event_costs_itself_and_none_of_its_batch_mates(connect: Connec
     emit(client, 3)
     client.trace_generation("s", "m", status="error")
     emit(client, 3)
-    assert client.flush() == 0
+    assert client.flush() == 1
     assert (ledger(client, "moody").delivered, ledger(client, "moody").failed) == (6, 1)
     assert client.get_status().status == "degraded"
 
@@ -70,7 +108,7 @@ def test_an_error_that_trying_again_cannot_help_is_not_tried_again(connect: Conn
     sink = Scripted(SinkWriteError("REFUSED", retryable=False))
     client = connect(sink, **QUICK)
     emit(client, 1)
-    assert client.flush() == 0
+    assert client.flush() == 1
     assert len(sink.writes) == 1
     assert ledger(client).failed == 1
 
@@ -83,7 +121,7 @@ def test_an_error_that_trying_again_cannot_help_is_not_tried_again(connect: Conn
 def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
     error: Callable[[], Exception], failed: int, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.05)
+    monkeypatch.setattr(writer, "_FIRST_REST_S", 0.05)
     sink = Scripted(*[error() for _ in range(8)])
     client = connect(sink, max_attempts=4, **{**QUICK, "batch_delay_s": 0.05})
     emit(client, 4)
@@ -91,7 +129,7 @@ def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
     while len(sink.writes) < 7 and time.monotonic() < deadline:
         time.sleep(0.005)  # four tries of the batch, three events by themselves: down
     emit(client, 5)
-    assert client.flush() == 0
+    assert client.flush() == failed
     assert (ledger(client).failed, ledger(client).delivered) == (failed, 9 - failed)
     assert len(sink.writes[7]) == 1  # the probe
     assert sink.taken == sorted(sink.taken)
@@ -101,7 +139,7 @@ def test_a_sink_that_is_down_rests_and_what_waits_is_delivered_when_it_is_back(
 def test_a_receiver_that_is_away_for_long_costs_no_event_there_is_room_for(
     whole_sessions: bool, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.001)
+    monkeypatch.setattr(writer, "_FIRST_REST_S", 0.001)
     sink = MoodySink(whole_sessions=whole_sessions)
     client = connect(sink, max_attempts=2, max_backoff_s=0.001, **QUICK)
     sink.mood = "down"
@@ -110,6 +148,9 @@ def test_a_receiver_that_is_away_for_long_costs_no_event_there_is_room_for(
         client.end_session(session)
         time.sleep(0.01)  # a probe for each, and one in two of them finds something to try behind it
     assert client.flush(0.1) == 40
+    deadline = time.monotonic() + 30
+    while not ledger(client, "moody").down and time.monotonic() < deadline:
+        time.sleep(0.005)
     assert ledger(client, "moody").down
     assert client.get_status().status == "degraded"
     sink.mood = "well"
@@ -124,15 +165,15 @@ def test_a_sink_that_refuses_all_at_the_end_is_not_waited_for(connect: Connect) 
     client = connect(sink, **{**QUICK, "batch_delay_s": 60.0})
     sink.mood = "down"
     emit(client, 5)
-    assert client.shutdown(60.0) == 0
+    assert client.shutdown(60.0) == 6
     assert (ledger(client, "moody").failed, ledger(client, "moody").pending) == (6, 0)
 
 
 def test_a_poison_event_at_the_head_of_the_queue_does_not_keep_the_circuit_open_for_ever(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_FIRST_REST_S", 0.01)
-    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(writer, "_FIRST_REST_S", 0.01)
+    monkeypatch.setattr(writer, "_PROBE_EVERY_S", 0.01)
     sink = MoodySink()
     client = connect(sink, max_attempts=2, max_backoff_s=0.01, **QUICK)
     emit(client, 1)
@@ -142,7 +183,7 @@ def test_a_poison_event_at_the_head_of_the_queue_does_not_keep_the_circuit_open_
         client.trace_generation("s", "m", status="error")
         client.flush(0.05)
     emit(client, 1)
-    assert client.flush() == 0
+    client.flush()
     assert ledger(client, "moody").delivered == 2
     assert ledger(client, "moody").failed == 3
 
@@ -236,8 +277,9 @@ def test_shutdown_gives_up_at_its_deadline_and_counts(connect: Connect) -> None:
     client = connect(hung, batch_events=1, **QUICK)
     emit(client, 3)
     client.flush(0.05)
-    assert client.shutdown(0.05) == 3  # the summary of the open session among them
-    assert client.shutdown(0.05) == 0
+    receipt = client.shutdown(0.05)
+    assert (receipt.pending, receipt.dropped) == (1, {"shutdown": 3})  # the summary of the open session among them
+    assert client.shutdown(0.05) == 1, "what hangs still does"
     emit(client, 1)
     client.end_session("s")
     assert ledger(client, "hung").dropped == {"shutdown": 5}
@@ -259,7 +301,7 @@ def test_where_no_thread_can_be_had_delivery_is_in_line(connect: Connect, monkey
 def test_one_sink_in_two_configurations_is_never_used_by_both(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_PROBE_EVERY_S", 0.01)
+    monkeypatch.setattr(worker, "_EARLIER_S", 0.01)
     sink = MoodySink()
     sink.going.clear()
     client = connect(sink, **QUICK)

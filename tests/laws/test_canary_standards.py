@@ -12,16 +12,17 @@ import pytest
 from support.otlp_receiver import http_receiver
 from support.renditions import RENDITIONS
 
-from spanforge.conventions.session import Session
+from spanforge._warnings import settle
 from spanforge.exceptions import SinkWriteError
+from spanforge.metrics import MetricsSink, metrics_text
 from spanforge.namespaces.event import Event
 from spanforge.sdk import sf_feedback, sf_rag
-from spanforge.sdk.metrics import MetricsSink, metrics_text
 from spanforge.sdk.propagation import inject
 from spanforge.sinks.ocsf import OcsfSink
 from spanforge.sinks.otlp import OtlpSink
 from spanforge.sinks.spool import Spool
-from spanforge.sinks.tez_bundle import write_bundle
+from spanforge.standards.tez_bundle import write_bundle
+from spanforge.standards.tree.session import Session
 from spanforge.testing import capture, find_canary
 
 QUERY = f"canary query {secrets.token_hex(12)} Ä"
@@ -84,6 +85,7 @@ def test_no_request_carries_it(events: list[Event], caplog: pytest.LogCaptureFix
         assert len(received.requests) >= 2
         for path, headers, message in received.requests:
             assert_clean(message.SerializeToString() + repr(headers).encode(), path)
+    settle(5)
     assert_clean(caplog.text, "log")
     assert_clean(repr(sink), "repr")
 
@@ -114,7 +116,8 @@ def test_no_error_repeats_it(events: list[Event]):
 
 def test_no_metric_or_header_says_it(events: list[Event]):
     metrics = MetricsSink()
-    metrics.write(events)
+    for event in events:
+        metrics.meter.record(event.event_type, event.payload)
     assert_clean(metrics_text(sf_rag.get_status(), metrics), "metrics")
     headers: dict[str, str] = {}
     inject(headers, events[0].session_id)

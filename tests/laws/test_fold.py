@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
 from functools import reduce
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sessions import sessions
+from support.live import STAGES, STEPS, Live, folded
+from support.sessions import sessions, stores
 
 from spanforge.namespaces.event import Event
 from spanforge.namespaces.retrieval import RAGSessionPayload
-from spanforge.sdk import SFClientConfig, SFRAGClient
-from spanforge.sessions.aggregate import SessionAggregate
+from spanforge.sdk import SFRAGClient
+from spanforge.sessions.fold import SessionAggregate, Totals
+from spanforge.sessions.stored import StoredTotals
 from spanforge.sinks.memory import MemorySink
-
-NOT_OF_THE_FOLD = {"duration_ms", "started_at", "ended_at", "end_reason", "partial_view"}
-
-
-def folded(summary: RAGSessionPayload) -> dict[str, Any]:
-    """Return the fields the stages determine."""
-    return {name: value for name, value in summary.to_dict().items() if name not in NOT_OF_THE_FOLD}
-
 
 # -- any order, any split, any repetition ---------------------------------------------------------------------------
 
@@ -56,95 +50,45 @@ def test_events_read_again_fold_to_the_same_digits(events: list[Event]) -> None:
     assert SessionAggregate.of(*read).summary("s") == SessionAggregate.of(*events).summary("s")
 
 
+# -- parts that are kept and merged, and the cap -----------------------------------------------------------------
+
+
+@given(events=stores(), cap=st.integers(1, 4), data=st.data())
+def test_parts_are_merged_dumped_and_loaded_in_any_way(events: list[Event], cap: int, data: st.DataObject) -> None:
+    own = list({event.event_id: event for event in events}.values())
+    whole = StoredTotals(cap)
+    for event in own:
+        whole.add(event)
+    parts = [StoredTotals(cap) for _ in range(3)]
+    for event in data.draw(st.permutations(own)):
+        data.draw(st.sampled_from(parts)).add(event)
+    kept = [StoredTotals.load(json.loads(json.dumps(part.dump())), cap) for part in data.draw(st.permutations(parts))]
+    merged = reduce(_merged, kept)
+    assert merged.summary("s") == whole.summary("s")
+    assert merged.dump() == whole.dump()
+
+
+def _merged(one: StoredTotals, other: StoredTotals) -> StoredTotals:
+    one.merge(other)
+    return one
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=8), max_size=12), st.integers(1, 6), st.randoms())
+def test_above_the_cap_the_smallest_ids_are_kept_whatever_the_order(
+    results: list[list[int]], cap: int, rng: Any
+) -> None:
+    ids = {f"c{number:02}" for result in results for number in result}
+    for _ in range(2):
+        totals = Totals(cap)
+        for result in results:
+            totals.add("llm.rag.retrieved", {"chunks": [{"chunk_id": f"c{number:02}"} for number in result]}, 0)
+        summary = totals.summary("s")
+        assert summary["unique_chunk_ids"] == tuple(sorted(ids)[:cap])
+        assert summary["chunk_ids_truncated"] == (len(ids) > cap)
+        rng.shuffle(results)
+
+
 # -- the live table -------------------------------------------------------------------------------------------------
-
-STATUSES = st.sampled_from(["ok", "ok", "partial", "error", "timeout", "no such status"])
-LATENCIES = st.floats(0, 1e9) | st.integers(0, 10_000) | st.floats() | st.none()
-CHUNKS = st.lists(
-    st.fixed_dictionaries(
-        {"chunk_id": st.sampled_from(["a", "b", "c", 7, b"\xff"])},
-        optional={"score": st.floats(), "source": st.just("x.md"), "text": st.text(max_size=3)},
-    ),
-    max_size=4,
-)
-STAGES = st.one_of(
-    st.tuples(
-        st.just("trace_query"),
-        st.fixed_dictionaries({"query": st.text(max_size=5), "retriever_name": st.sampled_from(["", "one", "two"])}),
-    ),
-    st.tuples(
-        st.just("trace_retrieval"),
-        st.fixed_dictionaries({"chunks": CHUNKS, "latency_ms": LATENCIES, "status": STATUSES}),
-    ),
-    st.tuples(
-        st.just("trace_rerank"), st.fixed_dictionaries({"chunks": CHUNKS, "latency_ms": LATENCIES, "status": STATUSES})
-    ),
-    st.tuples(
-        st.just("trace_generation"),
-        st.fixed_dictionaries(
-            {
-                "model": st.sampled_from(["m", ""]),
-                "chunk_ids_used": st.lists(st.sampled_from(["a", "b", "z"]), max_size=4),
-                "prompt_tokens": st.integers(-1, 10**6) | st.none(),
-                "output_tokens": st.integers(0, 10**6),
-                "latency_ms": LATENCIES,
-                "status": STATUSES,
-                "grounding_score": st.floats(0, 1) | st.floats() | st.none(),
-            }
-        ),
-    ),
-    st.tuples(
-        st.just("trace_evaluation"), st.fixed_dictionaries({"faithfulness": st.floats(0, 1), "latency_ms": LATENCIES})
-    ),
-    st.tuples(st.just("escalate"), st.fixed_dictionaries({"rule": st.just("r"), "value": st.floats()})),
-)
-STEPS = st.lists(
-    st.tuples(st.integers(0, 2), st.one_of(STAGES, st.tuples(st.sampled_from(["end", "fail", "join"]), st.just({})))),
-    max_size=25,
-)
-
-
-@dataclass
-class Live:
-    """Three sessions in one client, and what its sink received of them."""
-
-    sink: MemorySink = field(default_factory=MemorySink)
-
-    def __post_init__(self) -> None:
-        self.client = SFRAGClient(SFClientConfig())
-        self.client.configure(sinks=self.sink, delivery="sync")
-        self.open: set[str] = set()
-        self.last: dict[str, RAGSessionPayload] = {}
-
-    def step(self, name: str, call: str, values: dict[str, Any]) -> None:
-        """Make one call; a stage of a session that is not open opens it (again) first."""
-        if call == "join" or (name not in self.open and call not in {"trace_query", "end", "fail"}):
-            self.client.join_session(name)
-            self.open.add(name)
-        if call == "end":
-            self.end(name)
-        elif call == "fail":
-            self.fail(name)
-        elif call == "trace_query":
-            self.client.trace_query(**values, session_id=name)
-            self.open.add(name)
-        elif call != "join":
-            getattr(self.client, call)(name, **values)
-
-    def end(self, name: str) -> None:
-        if name in self.open:
-            self.last[name] = self.client.end_session(name)
-            assert self.client.end_session(name) == self.last[name]
-            self.open.discard(name)
-
-    def fail(self, name: str) -> None:
-        try:
-            with self.client.session("q", session_id=name) as scope:
-                raise LookupError  # noqa: TRY301  the exception that leaves a scope is what is tried
-        except LookupError:
-            assert scope.summary is not None
-            self.last[name] = scope.summary
-            self.open.discard(name)
 
 
 @given(STEPS)
@@ -155,11 +99,11 @@ def test_the_live_table_is_the_fold_of_what_the_sink_received(steps: list[tuple[
         for name in live.open:
             snapshot = live.client.get_session(name)
             assert snapshot is not None
-            assert folded(snapshot) == folded(received(live.sink, name))
+            assert folded(snapshot) == folded(received(live.sink, snapshot.session_id))
     for name in sorted(live.open):
         live.end(name)
-    for name, summary in live.last.items():
-        assert folded(summary) == folded(received(live.sink, name))
+    for summary in live.last.values():
+        assert folded(summary) == folded(received(live.sink, summary.session_id))
         assert live.sink.of_type("llm.rag.session")
     assert live.client.get_status().orphans == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,13 @@ def test_one_line_of_strict_json_that_comes_back_equal(stored: Event) -> None:
 def test_an_event_is_encoded_once() -> None:
     stored = event(1)
     assert stored.encode() is stored.encode()
+
+
+def test_a_changed_copy_is_encoded_as_what_it_is() -> None:
+    first = event(1)
+    line = first.encode()
+    assert Event.decode(replace(first, source="other@1.0.0").encode()).source == "other@1.0.0"
+    assert first.encode() is line
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

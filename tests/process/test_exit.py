@@ -132,7 +132,7 @@ def test_a_hung_sink_holds_the_exit_up_no_longer_than_the_timeout(tmp_path, late
     done = run(script(f"{late}one_session()", configured), tmp_path)
     hung = time.monotonic() - started
     assert (done.returncode, done.stderr) == (0, "spanforge: the process ends with 4 deliveries pending\n")
-    assert hung <= healthy + 1.0 + 1.5, "the margin is for a busy machine"
+    assert hung <= 2 * healthy + 1.0 + 1.5, "the margin is for a busy machine"
     assert hung >= 0.9, "the sink did hang"
     assert_exactly_once(tmp_path / "beside.jsonl", 21 if late else 1)
 

@@ -43,9 +43,9 @@ while time.monotonic() < end:
     except Interrupt:
         interrupted += 1
     unbalanced += not all(ledger.balanced for ledger in sf_rag.get_status().sinks.values())
-left = sf_rag.flush(10)
+left = sf_rag.flush(10).pending
 sf_rag.end_session(sf_rag.trace_query("afterwards"))
-left += sf_rag.flush(10)
+left += sf_rag.flush(10).pending
 print(json.dumps([interrupted > 50, unbalanced, left]))
 """
 
@@ -61,6 +61,7 @@ def test_a_user_who_interrupts_all_the_time_finds_the_ledger_exact(tmp_path, del
     assert json.loads(done) == [True, 0, 0]
 
 
+@pytest.mark.slow
 def test_interrupts_leave_no_sink_in_use_for_ever(tmp_path) -> None:
     body = """
 import json, random, signal, threading, time
@@ -94,10 +95,37 @@ while time.monotonic() < end:
     except Interrupt:
         pass
 other.join(20)
-left = sf_rag.flush(10)
+left = sf_rag.flush(10).pending
 print(json.dumps([other.is_alive(), left, all(ledger.balanced for ledger in sf_rag.get_status().sinks.values())]))
 """
     assert json.loads(succeed(body, tmp_path, **UNTRACED)) == [False, 0, True]
+
+
+def test_a_trace_call_looks_for_no_module(tmp_path) -> None:
+    """The import system is not made for a signal handler that comes back to it."""
+    body = """
+import sys
+from spanforge.sdk import configure, sf_rag
+
+class Recorder:
+    names = []
+    def find_spec(self, name, *_):
+        self.names.append(name)
+
+def trace():
+    for delivery in ("sync", "thread"):
+        configure(sinks="jsonl:events.jsonl", delivery=delivery)
+        with sf_rag.session("q"):
+            sf_rag.trace_retrieval(chunks=[{"id": "a", "score": 0.5}])
+            sf_rag.trace_generation(model="m")
+        sf_rag.shutdown(5)
+
+trace()
+sys.meta_path.insert(0, Recorder())
+trace()
+assert Recorder.names == [], Recorder.names
+"""
+    succeed(body, tmp_path)
 
 
 def test_a_handler_that_ends_the_sdk_while_its_own_thread_is_inside_sqlite_does_not_wait_for_itself(tmp_path) -> None:
@@ -116,7 +144,7 @@ for run in range(1, 101):
     signal.setitimer(signal.ITIMER_REAL, 0.0005)
     while len(ended) < run:
         sf_rag.trace_query("q")
-    (ledger,) = sf_rag.get_status().sinks.values()
+    (ledger,) = [one for name, one in sf_rag.get_status().sinks.items() if not name.endswith('(replaced)')]
     assert (ledger.balanced, ledger.pending, ledger.failed) == (True, 0, 0), ledger
     # What came after the end, and nothing that was open before it.
     assert set(ledger.dropped) <= {"shutdown"} and ledger.lost <= 2, ledger
@@ -137,14 +165,19 @@ from spanforge.sdk import configure, sf_rag
 from spanforge.sinks.memory import MemorySink
 
 ended, unbalanced = [], 0
-signal.signal(signal.SIGALRM, lambda *_: ended.append(sf_rag.shutdown(30)))
+def end(*_):
+    # What waits while this very thread is inside the sink's write is delivered when that is done.
+    receipt = sf_rag.shutdown(30)
+    ended.append(receipt - receipt.pending)
+signal.signal(signal.SIGALRM, end)
 for run in range(1, 61):
     configure(sinks=MemorySink(), delivery={delivery!r})
+    sf_rag.flush()  # the receipt of what came after the end of the run before
     sf_rag.trace_query("first")
     signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-4, 2e-3))
     while len(ended) < run:
         sf_rag.trace_query("q")
-    (ledger,) = sf_rag.get_status().sinks.values()
+    (ledger,) = [one for name, one in sf_rag.get_status().sinks.items() if not name.endswith('(replaced)')]
     unbalanced += not ledger.balanced or ledger.pending > 0
 print(json.dumps([sum(ended), unbalanced]))
 """
@@ -178,7 +211,7 @@ other.start()
 trace()
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
 other.join()
-left = sf_rag.flush(30)
+left = sf_rag.flush(30).pending
 (ledger,) = sf_rag.get_status().sinks.values()
 # A handler that traces while its own thread is inside the sink's write looks like the sink's own tracing.
 lost = ledger.lost - ledger.dropped.get("traced_by_sink", 0)

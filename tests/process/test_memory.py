@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from support.processes import succeed
 
 SCRIPT = """\
@@ -33,6 +34,7 @@ print(json.dumps([work(2_500), work(2_500)]))
 """
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_the_sessions(tmp_path):
     first, second = json.loads(succeed(SCRIPT, tmp_path, timeout=110))
     assert second - first < 2_500, "not one object of each round is kept"

@@ -30,7 +30,7 @@ print(json.dumps([before, usage()]))
 """
 
 
-@pytest.mark.parametrize("cycles", [200, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("cycles", [60, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 @pytest.mark.parametrize("ending", ["sf_rag.shutdown(10)", "pass"], ids=["with shutdown", "without"])
 def test_cycles_leave_nothing_behind(tmp_path, cycles, ending):
     before, after = json.loads(succeed(SCRIPT.format(ending=ending), tmp_path, str(cycles), timeout=600))
@@ -54,11 +54,11 @@ started = time.monotonic()
 configure(sinks="jsonl:events.jsonl")
 waited = time.monotonic() - started
 one_session()
-print(json.dumps([sf_rag.flush(10), waited]))
+print(json.dumps([sf_rag.flush(10), sf_rag.flush(10), waited]))
 hung.release.set()
 """
-    left, waited = json.loads(succeed(body, tmp_path))
-    assert left == 0
+    first, second, waited = json.loads(succeed(body, tmp_path))
+    assert (first, second) == (4, 4), "what the old sink has not written is said until it has"
     assert waited >= 1.0, "the old sink got its time"
     assert_exactly_once(tmp_path / "events.jsonl", 1)
 

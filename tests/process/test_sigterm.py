@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from support.processes import assert_exactly_once, start
+from support.processes import assert_exactly_once, start, succeed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to handle")
 
@@ -79,3 +79,34 @@ signal.signal(signal.SIGTERM, theirs)
 for _ in range(3): configure(sinks="memory", handle_sigterm=True)
 """
     assert terminated(tmp_path, before=before) == 1
+
+
+GOES_ON = """\
+import os, signal
+from spanforge.sdk import configure, sf_rag
+from support.faulty_sinks import SlowSink
+
+{before}
+configure(sinks=SlowSink("ids", 0.01), handle_sigterm=True)
+sf_rag.trace_query("q", session_id="long")
+for _ in range(2):
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert sf_rag.get_status().active_sessions == 1
+    assert not sf_rag.cell.get().dispatcher._in_line, "later calls wait for no sink"
+    sf_rag.trace_generation("long", "m")
+assert sf_rag.flush(10) == 0
+sf_rag.end_session("long")
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        "os.getpid = lambda: 1; os.kill = lambda _pid, number: signal.getsignal(number)(number, None)",
+    ],
+    ids=["ignored", "the first process of a container"],
+)
+def test_a_process_that_goes_on_after_the_signal_is_as_before(tmp_path, before):
+    succeed(GOES_ON.format(before=before), tmp_path)
+    assert len((tmp_path / "ids").read_text().split()) == 4

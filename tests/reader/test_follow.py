@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from support.stored import event, events, numbers
 from support.writers import write_while_followed
 
 from spanforge.namespaces.event import Event
-from spanforge.reader import follow
+from spanforge.reader import _follow, follow
+from spanforge.reader.paths import family
 from spanforge.sinks.jsonl import JsonlSink
 from spanforge.sinks.sqlite import SqliteSink
 
@@ -185,6 +187,22 @@ def test_a_line_written_late_to_the_old_file(tmp_path: Path, started: list[Follo
     assert follower.take(2) == [1, 2]
 
 
+def test_what_was_rotated_is_read_while_no_new_file_is_there(tmp_path: Path, started: list[Follower]) -> None:
+    """Of a program that writes now and then, the last lines may stand in a rotated file for long."""
+    live = tmp_path / "events.jsonl"
+    live.write_bytes(event(0).encode() + b"\n")
+    started.append(follower := Follower(live, from_start=True))
+    assert follower.take(1) == [0]
+    for number in (1, 2, 3):
+        live.rename(tmp_path / f"events-2026010{number}T000000.000000Z.jsonl")
+        live.write_bytes(event(number).encode() + b"\n")
+    live.rename(tmp_path / "events-20260104T000000.000000Z.jsonl")
+    assert follower.take(3) == [1, 2, 3]
+    follower.settle()
+    live.write_bytes(event(4).encode() + b"\n")
+    assert follower.take(1) == [4]
+
+
 def test_truncation_and_replacement(tmp_path: Path, started: list[Follower]) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"".join(item.encode() + b"\n" for item in events(3)))
@@ -195,6 +213,20 @@ def test_truncation_and_replacement(tmp_path: Path, started: list[Follower]) -> 
     (tmp_path / "new").write_bytes(event(4).encode() + b"\n")
     (tmp_path / "new").replace(path)
     assert follower.take(1) == [4]
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="what stands before the place cannot be read")
+@pytest.mark.parametrize("begun", [0, 3])
+def test_a_file_that_was_cut_down_and_has_grown_larger(tmp_path: Path, started: list[Follower], begun: int) -> None:
+    """Its lines are as long as the old ones were: the place is the beginning of one, and of others before it."""
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(item.encode() + b"\n" for item in events(3, 100)))
+    started.append(follower := Follower(path, last=begun))
+    assert follower.take(begun) == [100, 101, 102][:begun]
+    follower.settle()
+    with path.open("r+b") as file:  # in one step: nothing sees it empty
+        file.write(b"".join(item.encode() + b"\n" for item in events(5, 200)))
+    assert follower.take(5) == [200, 201, 202, 203, 204]
 
 
 def test_a_file_that_is_rotated_while_it_is_opened(
@@ -233,6 +265,28 @@ def test_a_sibling_that_vanishes_while_they_are_listed(
     path.rename(tmp_path / "events-20260101T000000.000000Z.jsonl")
     JsonlSink(path).write(events(1, 1))
     assert follower.take(1) == [1]
+
+
+def test_a_rotation_while_files_are_listed_hides_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lists = tmp_path / "events.jsonl", count(1)
+    JsonlSink(path).write(events(1))
+    found = follow(path, poll_s=0, from_start=True)
+    assert numbers([next(found)]) == [0]
+
+    def rotate(number: int) -> None:
+        path.rename(tmp_path / f"events-2026010{number}T000000Z.jsonl")
+        JsonlSink(path).write(events(1, number))
+
+    def listed(live: Path) -> list[Path]:
+        files = family(live)
+        if (number := next(lists)) in {2, 3, 6}:
+            rotate(number)
+        return files
+
+    rotate(1)
+    monkeypatch.setattr(_follow, "family", listed)
+    assert numbers(next(found) for _ in range(4)) == [1, 2, 3, 6]
+    found.close()
 
 
 def test_many_writers_and_a_fast_rotation(tmp_path: Path, started: list[Follower]) -> None:

@@ -11,6 +11,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from support.stored import EVENTS, LAW, event, events, numbers
 from spanforge.exceptions import ConfigError, MissingExtraError
 from spanforge.namespaces.event import Event
 from spanforge.reader import read_events
-from spanforge.reader._lines import Line, LineSplitter
+from spanforge.reader.lines import Line, LineSplitter
+from spanforge.sessions.stored import is_sound
 from spanforge.sinks.jsonl import JsonlSink
 from spanforge.sinks.sqlite import SqliteSink
 
@@ -224,8 +226,8 @@ def test_a_line_of_a_gigabyte_takes_no_more_memory_than_the_limit() -> None:
             buffer[: len(data)] = data
             return len(data)
 
-    from spanforge.reader._decode import events_in
-    from spanforge.reader._lines import lines_of
+    from spanforge.reader.decoding import events_in
+    from spanforge.reader.lines import lines_of
 
     damaged: Counter[str] = Counter()
     stream = io.BufferedReader(Endless(), 1 << 18)
@@ -420,6 +422,41 @@ def test_repeats_are_given_unless_they_are_not_wanted(tmp_path: Path) -> None:
 def test_what_is_remembered_for_that_is_bounded(tmp_path: Path) -> None:
     path = at(tmp_path, lines([event(0), event(1), event(0), event(2), event(0)]))
     assert numbers(read_events(path, unique=True, unique_ids=2)) == [0, 1, 2, 0]
+
+
+def test_an_id_is_another_event_in_another_session_or_organisation(tmp_path: Path) -> None:
+    first = event(1)
+    others = [replace(first, session_id="s2"), replace(first, org_id="acme")]
+    reader = read_events(at(tmp_path, lines([first, *others, first, *others])), unique=True)
+    assert list(reader) == [first, *others]
+    assert reader.repeated == 3
+
+
+def test_what_is_unsound_stands_in_no_other_events_place(tmp_path: Path) -> None:
+    given = {name: value for name, value in event(1).payload.items() if name != "number"}
+    sound = replace(event(1), payload=given)
+    unsound, other = (replace(sound, payload={**given, **more}) for more in ({"latency_ms": "12"}, {"latency_ms": 12}))
+    reader = read_events(at(tmp_path, lines([unsound, unsound, sound, unsound, other])), unique=True, unique_ids=1)
+    assert list(reader) == [unsound, sound]
+    assert reader.repeated == 3
+
+
+@pytest.mark.parametrize("levels", [250, 260, 700, 900, 960, 2000])
+@pytest.mark.parametrize(("begin", "end"), ["[]", ('{"k":', "}")])
+def test_how_deep_a_line_may_be_is_the_same_for_every_reader(tmp_path: Path, levels: int, begin: str, end: str) -> None:
+    line = (
+        event(1).encode().replace(b'"number":1', b'"filters":{"a":%b}' % (begin * levels + "1" + end * levels).encode())
+    )
+    path = at(tmp_path, line + b"\n")
+
+    def read(frames: int) -> tuple[int, dict[str, int]]:
+        """Read from so far down the stack."""
+        if frames:
+            return read(frames - 1)
+        reader = read_events(path)
+        return len([*map(is_sound, reader)]), dict(reader.damaged)
+
+    assert read(0) == read(300) == ((1, {}) if levels < 256 else (0, {"nested too deep": 1}))
 
 
 def test_unknown_fields_and_old_versions(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support.documents import WORDS, pdf, word, zip_bomb
 
 from spanforge.reference import Document, Pipeline, RagStatus
-from spanforge.reference.assembly import REFUSAL
+from spanforge.reference.asking.assembly import REFUSAL
 from spanforge.reference.index import Selection
 from spanforge.reference.models import JobStatus
 
@@ -63,6 +63,7 @@ def test_a_zip_bomb_is_refused_without_being_unfolded() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
 
 
+@pytest.mark.slow
 def test_a_cell_of_fifty_megabytes_is_refused() -> None:
     content = b"a,b\n1," + b"y" * (50 * 2**20) + b"\n"
     with Pipeline() as pipeline:
@@ -134,6 +135,7 @@ def test_a_file_that_is_gone_or_closed(tmp_path: Path) -> None:
         assert [failure.code for failure in job.failures] == ["PARSE_ERROR"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_disk_that_fills_is_index_full_and_the_index_stays_readable(tmp_path: Path) -> None:
     import signal

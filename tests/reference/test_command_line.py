@@ -45,6 +45,19 @@ def test_errors_are_one_sentence_and_exit_code_2(notes: Path, capsys: pytest.Cap
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_eval_answers_asks_the_index_ones_own_questions(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (notes.parent / "mine.csv").write_text("question,answer\nWhen does the ferry leave?,09:45 | quarter to ten\n")
+    assert main(["ingest", str(notes)]) == 0
+    capsys.readouterr()
+    assert main(["eval", "answers", "mine.csv", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["questions"], report["answerable"], report["metrics"]["right"]["value"]) == (1, 1, 1.0)
+    assert report["metrics"]["unanswerable certain"]["value"] is None
+    assert main(["eval", "answers", "mine.csv"]) == 0
+    assert "right and certain" in capsys.readouterr().out
+    assert main(["eval", "answers", str(notes / "nowhere")]) == 2
+
+
 def test_eval_retrieval_reads_folders_in_beir_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {"a": "The heron waits for fish.", "b": "Owls hunt mice at night.", "c": "Storks nest on chimneys."}
     rows = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
@@ -64,3 +77,13 @@ def test_who_asks_is_read_from_one_word() -> None:
     for wrong in ("", "@north", "ann+auditor", "ann+role:"):
         with pytest.raises(CliError):
             parse_user(wrong)
+
+
+def test_a_list_is_shown_line_by_line(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (notes / "trips.md").write_text("A trip is booked in this order:\n\n1. Ask the pilot.\n2. Reserve\x1b a cabin.\n")
+    assert main(["ingest", str(notes), "--json"]) == 0
+    capsys.readouterr()
+    assert main(["ask", "How is a trip booked?"]) == 0
+    shown = capsys.readouterr().out
+    assert "order:\n1. Ask the pilot.\n2. Reserve" in shown
+    assert "\x1b a cabin" not in shown

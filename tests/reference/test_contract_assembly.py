@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanforge.reference.assembly import DEFAULT_TEMPLATE, REFUSAL, assemble, quoted
+from spanforge.reference.asking.assembly import DEFAULT_TEMPLATE, REFUSAL, assemble, frame_tokens, quoted
 from spanforge.reference.failures import ContextOverflow, TemplateError
 from spanforge.reference.models import AssemblyInput, RetrievedDocument
 from spanforge.reference.tokens import EstimateCounter, default_counter
@@ -64,6 +64,18 @@ def test_guarantee_the_prompt_fits_or_overflows(texts: list[str], query: str, bu
         return
     assert COUNTER.count(out.prompt) == out.token_count <= budget
     assert out.included_docs == len(out.citations) >= 1
+
+
+@given(
+    st.lists(st.integers(min_value=9, max_value=60), min_size=1, max_size=20),
+    st.integers(min_value=40, max_value=400),
+)
+def test_a_passage_that_fits_in_part_is_sent_in_part_whatever_parts_it_has(lengths: list[int], room: int) -> None:
+    sentences = [f"{'Barge ' * (length - 3)}number {i} passes." for i, length in enumerate(lengths)]
+    frame = frame_tokens("How do barges pass a lock?", None, COUNTER)
+    out = build([passage("p", "\n".join(sentences))], tokens=frame + room)
+    assert out.included_docs == 1
+    assert COUNTER.count(out.prompt) == out.token_count <= frame + room
 
 
 def test_guarantee_most_relevant_documents_first() -> None:

@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from support.chat_server import chat_server
 
-from spanforge.reference import DataSource, Document, Pipeline, RagResult, User, Visibility
+from spanforge.reference import DataSource, Document, Pipeline, RagResult, RagStatus, User, Visibility
 from spanforge.reference.answering import ExtractiveAnswerer
 from spanforge.reference.answering.openai import OpenAIAnswerer
-from spanforge.reference.assembly import REFUSAL, assemble
-from spanforge.reference.checks import check_answer, check_context
+from spanforge.reference.asking.assembly import REFUSAL, assemble
+from spanforge.reference.asking.grounding_checks import check_answer, check_context
 from spanforge.reference.failures import ContextOverflow, InsufficientContext, InvalidInput
 from spanforge.reference.index import SearchRequest, Selection
 from spanforge.reference.models import (
@@ -26,10 +26,10 @@ from spanforge.reference.models import (
     RetrievalInput,
     RetrievedDocument,
 )
-from spanforge.reference.rerank import DEFAULT_RERANKER
-from spanforge.reference.retrieval import Retriever
+from spanforge.reference.retrieving.reranking import DEFAULT_RERANKER
+from spanforge.reference.retrieving.retriever import Retriever
+from spanforge.reference.retrieving.understanding import process_query
 from spanforge.reference.tokens import default_counter
-from spanforge.reference.understanding import process_query
 from spanforge.testing import CapturedEvents
 
 COUNTER = default_counter()
@@ -351,7 +351,9 @@ def test_answering_guarantee_the_answer_is_based_on_grounded_context_only(
     pipeline: Pipeline, found: list[RetrievedDocument]
 ) -> None:
     assert found
-    assert pipeline.ask("Does a zeppelin lift a lighthouse?").answer == REFUSAL
+    zeppelin = pipeline.ask("Does a zeppelin lift a lighthouse?")
+    assert zeppelin.status in {RagStatus.UNCERTAIN, RagStatus.NO_INFORMATION}
+    assert zeppelin.ungrounded_claims == []
     assert pipeline.ask("What is the capital of France?").answer == REFUSAL
 
 

@@ -21,8 +21,8 @@ from support.chat_server import chat_server
 
 from spanforge.reference import DataSource, Document, Pipeline, User
 from spanforge.reference.answering.openai import OpenAIAnswerer
+from spanforge.reference.asking.recovery import RecoverySettings
 from spanforge.reference.failures import InvalidInput, RagFailure, failure_codes
-from spanforge.reference.recovery import RecoverySettings
 
 QUESTION = "When was the lighthouse at Cape Wrath built?"
 LIGHT = Document(document_id="light", text="The lighthouse at Cape Wrath was built in 1828.", name="light.md")

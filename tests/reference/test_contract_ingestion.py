@@ -204,6 +204,17 @@ def test_failure_index_full() -> None:
     assert chunks(pipeline) == 0
 
 
+def test_where_nothing_fits_nothing_is_embedded() -> None:
+    class Never(FlakyEmbedder):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            raise AssertionError("there was no room for it")
+
+    index = MemoryIndex(max_rows=2)
+    assert Pipeline(index=index, embedder=FlakyEmbedder(), max_chunks=2).ingest(TWO, "s").reason is None
+    job = Pipeline(index=index, embedder=Never(), max_chunks=2).ingest(Document(document_id="c", text="More."), "s")
+    assert (job.status, job.reason) == (JobStatus.FAILED, "INDEX_FULL")
+
+
 def test_failure_permission_denied(pipeline: Pipeline) -> None:
     owner, editor, other = User(user_id="owner"), User(user_id="editor"), User(user_id="other")
     source = DataSource(

@@ -19,7 +19,8 @@ from spanforge.reference.failures import (
 )
 from spanforge.reference.index import MemoryIndex
 from spanforge.reference.models import RetrievalInput
-from spanforge.reference.retrieval import RetrievalSettings
+from spanforge.reference.retrieving.retriever import RetrievalSettings
+from spanforge.reference.retrieving.understanding import process_query
 
 FACTS = [
     Document(document_id=f"d{i}", text=text, name=f"{i}.md", timestamp=datetime(2000 + i, 1, 1, tzinfo=UTC))
@@ -229,3 +230,27 @@ def test_without_an_embedder_the_lesser_mode_is_announced() -> None:
     out = pipeline.retrieve("owls hunt mice")
     assert (out.status, out.warnings) == ("partial", ["LEXICAL_ONLY"])
     assert pipeline.modes["embedder"] == "none: by words alone"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "Hello, I hope you are well today! I was reading a lot about harbours lately. {} Thank you so much in advance!",
+        "Could you please tell me, if it is no trouble at all: {}",
+        "Hi! {} I need it for a presentation next week, which my manager asked me to prepare with care, so hurry.",
+    ],
+)
+@pytest.mark.parametrize("embedder", ["auto", None])
+def test_a_long_polite_question_finds_and_answers_what_the_short_one_does(around: str, embedder: str | None) -> None:
+    question = "When does the ferry to Marstal leave?"
+    with Pipeline(embedder=embedder) as pipeline:
+        texts = ["The ferry to Marstal leaves at 09:45.", "The office opens at nine.", "Fares are paid on board."]
+        pipeline.ingest([Document(document_id=f"d{n}", text=text) for n, text in enumerate(texts)])
+        short, long = pipeline.ask(question), pipeline.ask(around.format(question))
+        assert long.answer == short.answer == "09:45 [1]"
+        assert [one.chunk_id for one in long.documents] == [one.chunk_id for one in short.documents]
+
+
+def test_what_a_long_question_leans_on_stays_in_it() -> None:
+    said = "We keep a brass bolt of the size M8 on the upper shelf of the store in Lund. What does it cost there?"
+    assert process_query(said).expanded_query == said

@@ -53,6 +53,21 @@ def test_upserted_rows_come_back_as_they_were(index: Index) -> None:
     assert candidate.cosine == pytest.approx(1.0, abs=1e-5)
 
 
+def test_rows_are_read_by_their_ids_inside_the_selection(index: Index) -> None:
+    index.upsert([row("a", "one", heading="H"), row("b", "two", data_source_id="other"), row("c", "three", org_id="x")])
+
+    def read(limit: int = 10, **selection: object) -> list[str]:
+        chosen = Selection(**{"org_id": "org", "chunk_ids": ("a", "b", "c"), **selection})  # type: ignore[arg-type]
+        return sorted(one.chunk_id for one in index.rows(chosen, limit))
+
+    assert read() == ["a", "b"]
+    assert read(data_source_ids=("src",)) == ["a"]
+    assert read(data_source_ids=()) == read(chunk_ids=()) == []
+    assert len(read(1)) == 1
+    [stored] = index.rows(Selection("org", chunk_ids=("a",)), 1)
+    assert (stored.text, stored.heading, stored.page) == ("one", "H", None)
+
+
 def test_absent_values_stay_absent(index: Index) -> None:
     index.upsert([row("a", "plain words")])
     [candidate] = index.search(SearchRequest("words", None, 5, Selection("org"))).candidates

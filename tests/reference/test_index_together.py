@@ -25,6 +25,7 @@ def _come_and_go(index: Index, rounds: int = ROUNDS) -> None:
         index.settle()
 
 
+@pytest.mark.slow
 def test_what_stays_is_found_at_every_moment_while_others_come_and_go(index: Index) -> None:
     index.upsert([row(f"k{i}", "the keeper stays", 1) for i in range(500)])
     with ThreadPoolExecutor(4) as pool:
@@ -32,7 +33,9 @@ def test_what_stays_is_found_at_every_moment_while_others_come_and_go(index: Ind
 
         def read() -> int:
             reads = 0
-            while not writing.done():
+            over = False
+            while not over:
+                over = writing.done()
                 assert found(index, "keeper", limit=500) == {f"k{i}" for i in range(500)}
                 assert found(index, seed=1, limit=1) <= {f"k{i}" for i in range(500)}
                 assert index.count(Selection("org", document_ids=("doc",))) == 500
@@ -44,6 +47,7 @@ def test_what_stays_is_found_at_every_moment_while_others_come_and_go(index: Ind
         assert all(reader.result() for reader in readers)
 
 
+@pytest.mark.slow
 def test_indexes_that_settle_at_once_leave_the_process_as_it_was(open_engine: OpenEngine) -> None:
     indexes = [open_engine(8) for _ in range(3)]
     for index in indexes:

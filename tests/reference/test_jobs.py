@@ -18,7 +18,7 @@ from spanforge.reference import DataSource, Document, Pipeline, User
 from spanforge.reference.failures import IndexUnavailable, InvalidInput
 from spanforge.reference.index import Selection
 from spanforge.reference.index.lance import MAX_WORD_INDEXES
-from spanforge.reference.jobs import CANCELLED, INTERRUPTED
+from spanforge.reference.ingesting.run import CANCELLED, INTERRUPTED
 from spanforge.reference.models import JobStatus
 
 LOCAL = User()
@@ -26,7 +26,7 @@ INGEST = textwrap.dedent(
     """
     import sys
     from spanforge.reference import Pipeline
-    import spanforge.reference.ingestion as ingestion
+    import spanforge.reference.ingesting.ingestor as ingestion
     ingestion.BATCH_DOCUMENTS = 8
     if __name__ == "__main__":
         pipeline = Pipeline(sys.argv[1])
@@ -96,8 +96,8 @@ def test_a_job_whose_process_died_is_taken_up_again(tmp_path: Path, folder: Path
     cut = {"chunk_size": 512, "chunk_overlap": 50}
     with Pipeline(tmp_path / "home") as dying:
         dying.put_source(DataSource(data_source_id="default"))
-        job, _ = dying.jobs.create([folder], LOCAL, "default", cut)
-        documents, _ = dying.jobs.create([Document(document_id="d", text="x")], LOCAL, "default", cut)
+        job = dying.jobs.create([folder], LOCAL, "default", cut)
+        documents = dying.jobs.create([Document(document_id="d", text="x")], LOCAL, "default", cut)
         for one in (job, documents):
             dying.jobs._let_go(one.job_id)  # as a process's end does
     with Pipeline(tmp_path / "home") as pipeline:
@@ -127,14 +127,15 @@ def test_a_cancelled_job_ends_failed_and_leaves_nothing_half_indexed(tmp_path: P
         Document(document_id=f"d{i}", text="\n\n".join(f"Paragraph {j} of {i}." for j in range(60))) for i in range(40)
     ]
     started = threading.Event()
-    job, todo = pipeline.jobs.create(documents, LOCAL, "default", {"chunk_size": 64, "chunk_overlap": 0})
+    job = pipeline.jobs.create(documents, LOCAL, "default", {"chunk_size": 64, "chunk_overlap": 0})
 
     def report(now) -> None:  # type: ignore[no-untyped-def]
         if len(now.failures) == 0 and not started.is_set():
             started.set()
             pipeline.jobs.cancel(job.job_id, LOCAL)
 
-    ended = pipeline.jobs.run(job, todo, LOCAL, {"chunk_size": 64, "chunk_overlap": 0}, report)
+    ended = pipeline.jobs.run(job.job_id, report)
+    assert ended is not None
     assert (ended.status, ended.reason) == (JobStatus.FAILED, CANCELLED)
     assert ended.indexed < 40
     for record in pipeline.catalog.documents("local", "default"):

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from support.documents import HTML, WORDS, pdf, word
 
 from spanforge.reference import Document
-from spanforge.reference.chunking import Chunker, slices
-from spanforge.reference.failures import ParseError, UnsupportedFormat
+from spanforge.reference.failures import InvalidInput, ParseError, UnsupportedFormat
+from spanforge.reference.ingesting.chunking import Chunker, slices
 from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
 from spanforge.reference.parsing.base import SEPARATOR
-from spanforge.reference.parsing.tabular import ROWS_A_SECTION
+from spanforge.reference.parsing.coding import decode
+from spanforge.reference.parsing.tree import ROWS_A_SECTION
 from spanforge.reference.tokens import EstimateCounter, default_counter
 
 
@@ -86,10 +87,19 @@ def test_encodings(encoding: str) -> None:
     assert "café naïve" in whole(read("a.txt", "Un café naïve.".encode(encoding)))
 
 
-@pytest.mark.parametrize("name", ["a.xyz", "noname", "a.exe", ""])
-def test_unknown_formats(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.xyz", b"anything"), ("a.exe", b"anything"), ("noname", b"\x7fELF\x02\x01\x00\x00"), ("", b"\x00")],
+)
+def test_unknown_formats(name: str, content: bytes) -> None:
     with pytest.raises(UnsupportedFormat):
-        read(name, b"anything")
+        read(name, content)
+
+
+@pytest.mark.parametrize("name", ["README", "Minutes of 3.11", ""])
+@pytest.mark.parametrize("content", [WORDS.encode(), HTML.encode(), word([WORDS]), pdf([WORDS])])
+def test_a_file_without_a_suffix_is_told_by_what_it_holds(name: str, content: bytes) -> None:
+    assert WORDS in " ".join(whole(read(name, content)).split())
 
 
 def test_a_document_without_text_or_content() -> None:
@@ -109,7 +119,7 @@ MARKDOWN = "# A\n\n" + "Alpha text here. " * 30 + "\n\n## B\n\n" + "Beta text he
 def test_chunks_lead_back_to_their_text_within_the_size(counter, text: str, size: int, overlap: int) -> None:  # type: ignore[no-untyped-def]
     parsed = ParsedDocument((Section(text), Section(text, "markdown", page=2)), "text/plain")
     joined = SEPARATOR.join(section.text for section in parsed.sections)
-    chunks = Chunker(counter, size, overlap).cut(parsed, scope="s")
+    chunks = Chunker(counter, size, min(overlap, size // 2)).cut(parsed, scope="s")
     for chunk in chunks:
         assert joined[chunk.start : chunk.end] == chunk.text
         assert 0 < chunk.tokens <= size + BYTE_SLACK
@@ -121,6 +131,30 @@ def test_chunks_lead_back_to_their_text_within_the_size(counter, text: str, size
 def test_chunks_know_their_headings() -> None:
     chunks = Chunker(default_counter(), 60, 0).cut(ParsedDocument((Section(MARKDOWN, "markdown"),), "m"), scope="s")
     assert {chunk.heading for chunk in chunks} == {"A", "A > B"}
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "# A\n\n```\n# a comment\n```\n\nText behind it."
+    chunks = Chunker(default_counter(), 60, 0).cut(ParsedDocument((Section(text, "markdown"),), "m"), scope="s")
+    assert {chunk.heading for chunk in chunks} == {"A"}
+
+
+def test_what_every_passage_carries_is_short() -> None:
+    text = f"# {'Long heading ' * 8_000}\n\n{MARKDOWN[5:]}"
+    chunks = Chunker(default_counter(), 60, 0).cut(ParsedDocument((Section(text, "markdown"),), "m"), scope="s")
+    assert max(len(chunk.heading) for chunk in chunks) < 300
+
+
+def test_passages_are_counted_before_there_are_too_many() -> None:
+    parsed = ParsedDocument((Section(MARKDOWN, "markdown"),), "m")
+    with pytest.raises(ParseError, match="more than 2 passages"):
+        Chunker(default_counter(), 16, 0).cut(parsed, scope="s", most=2)
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(16, 9), (16, -1), (0, 0)])
+def test_passages_share_half_of_what_they_hold_at_most(size: int, overlap: int) -> None:
+    with pytest.raises(InvalidInput):
+        Chunker(default_counter(), size, overlap)
 
 
 def test_ids_are_stable_and_belong_to_their_document() -> None:
@@ -138,3 +172,13 @@ def test_slices_join_to_the_whole(text: str, repeats: int) -> None:
     assert "".join(part for _, part in parts) == long
     assert all(long[start : start + len(part)] == part for start, part in parts)
     assert all(len(part) <= 16_384 for _, part in parts)
+
+
+@pytest.mark.parametrize("text", ["a", "Yes", "42", "né", "  x\n"])
+def test_a_text_of_few_bytes_is_no_wide_one(text: str):
+    assert decode(text.encode()) == text
+
+
+def test_blanks_alone_are_no_text():
+    with pytest.raises(ParseError, match="holds no text"):
+        parse(Document(document_id="blank.md", content=b"  \n"))

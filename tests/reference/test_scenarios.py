@@ -10,11 +10,11 @@ from reference.test_contract_assembly import COUNTER
 from spanforge.reference import Document, Filter, Pipeline, RagStatus
 from spanforge.reference import tracing as rag_tracing
 from spanforge.reference.answering import ExtractiveAnswerer
-from spanforge.reference.assembly import DEFAULT_TEMPLATE, REFUSAL
+from spanforge.reference.asking.assembly import DEFAULT_TEMPLATE, REFUSAL
+from spanforge.reference.asking.recovery import RecoverySettings
+from spanforge.reference.asking.selection import SelectionSettings
 from spanforge.reference.failures import NoResults
 from spanforge.reference.models import AnsweringInput, AnsweringOutput
-from spanforge.reference.recovery import RecoverySettings
-from spanforge.reference.selection import SelectionSettings
 from spanforge.testing import CapturedEvents
 
 NOW = datetime.now(UTC)
@@ -174,6 +174,23 @@ def test_failure_scenario_4_slow_answers_escalate_and_the_cache_resolves_them(
     assert "retrieval" not in second.latencies_ms
     cached.ingest(Document(document_id="light", text="The lighthouse at Cape Wrath was built in 1829."))
     assert cached.ask(question).answer == "1829 [1]"
+
+
+def test_an_answer_does_not_outlive_a_document_that_went_while_it_was_written() -> None:
+    pipeline: Pipeline
+
+    class Interrupted(ExtractiveAnswerer):
+        def answer(self, request: AnsweringInput) -> AnsweringOutput:
+            output = super().answer(request)
+            pipeline.delete("default", ["light"])
+            return output
+
+    pipeline = Pipeline(answerer=Interrupted(), recovery=RecoverySettings(cached_answers="always"))
+    pipeline.ingest(LIGHT)
+    question = "When was the lighthouse at Cape Wrath built?"
+    assert pipeline.ask(question).status is RagStatus.GROUNDED
+    again = pipeline.ask(question)
+    assert (again.status, again.recovery) == (RagStatus.NO_INFORMATION, None)
 
 
 # --- failure scenario 5: outdated information ---

@@ -13,8 +13,8 @@ from support.between import once_after
 from spanforge.reference import DataSource, Document, Pipeline, User
 from spanforge.reference.failures import IndexUnavailable, NoResults, PermissionDenied
 from spanforge.reference.index import Selection
-from spanforge.reference.ingestion import Stopped, Turn
-from spanforge.reference.jobs import CANCELLED
+from spanforge.reference.ingesting.ingestor import Stopped, Turn
+from spanforge.reference.ingesting.jobs import CANCELLED
 from spanforge.reference.models import JobStatus, Visibility
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_jobs_that_ended_leave_nothing_but_their_record(tmp_path: Path) -> None:
             job = pipeline.ingest(note(f"d{number}", "The sluice opens at six."), background=number > 0)
             pipeline.jobs.wait(job.job_id, 60)
             assert pipeline.jobs.get(job.job_id, LOCAL).status is JobStatus.COMPLETED
-        assert (pipeline.jobs._threads, pipeline.jobs._claims) == ({}, {})
+        assert (pipeline.jobs._queued, pipeline.jobs._claims) == ({}, {})
         assert list((tmp_path / "jobs").iterdir()) == []
 
 
@@ -174,7 +174,7 @@ def test_closing_lets_a_job_in_the_background_be_taken_up_again(tmp_path: Path) 
     assert gated.reached.wait(30)
     threading.Timer(0.2, gated.gate.set).start()
     pipeline.close()
-    assert not any(thread.name.endswith(job.job_id) for thread in threading.enumerate())
+    assert not any(thread.name == "spanforge-ingest" for thread in threading.enumerate())
     with Pipeline(tmp_path / "home", embedder=gated) as again:
         (ended,) = again.jobs.resume(LOCAL)
         assert (ended.job_id, ended.status, ended.indexed) == (job.job_id, JobStatus.COMPLETED, 2)
@@ -211,6 +211,7 @@ class _Round:
         return {one.document_id for one in found if word in one.text.split()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("homes", ["memory", "one pipeline", "two pipelines"])
 def test_many_threads_come_and_go(tmp_path: Path, homes: str) -> None:
     home = None if homes == "memory" else tmp_path

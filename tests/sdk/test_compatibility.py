@@ -57,12 +57,9 @@ def test_the_calls_of_a_run_by_position(client: SFRAGClient) -> None:
     "statement",
     [
         "from spanforge.sdk import sf_audit",
-        "import spanforge.sdk.audit",
-        "from spanforge.sdk.audit import SFAuditClient",
-        "import spanforge.export.otlp",
         "from spanforge import Tracer",
+        "from spanforge import redact",
         "from spanforge.namespaces import consent",
-        "from spanforge.integrations.openai import patch",
     ],
 )
 def test_what_is_gone_says_so_in_one_sentence_that_helps_without_the_docs(statement: str) -> None:
@@ -70,16 +67,38 @@ def test_what_is_gone_says_so_in_one_sentence_that_helps_without_the_docs(statem
         exec(statement)  # noqa: S102  the words of a real import statement are what is tried
 
 
-def test_what_others_lack_is_said_in_pythons_words() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'spanforge\.reference\.nothing'$"):
-        importlib.import_module("spanforge.reference.nothing")
-    assert importlib.util.find_spec("spanforge_something_else") is None
+def test_what_is_gone_is_an_attribute_like_any_other_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match=r"^spanforge\.redact is not part of spanforge 2"):
+        _ = spanforge.redact  # type: ignore[attr-defined]
+    assert not hasattr(spanforge, "redact")
 
 
-def test_a_door_that_is_loaded_anew_explains_no_more_than_before() -> None:
-    before = list(sys.meta_path)
+@pytest.mark.parametrize("name", ["spanforge.plugins", "spanforge.sdk.audit", "spanforge.reference.nothing"])
+def test_modules_that_are_not_there_are_looked_for_as_any_other(name: str) -> None:
+    assert importlib.util.find_spec(name) is None
+    with pytest.raises(ModuleNotFoundError, match=f"^No module named '{name}'$"):
+        importlib.import_module(name)
+
+
+def test_the_earlier_path_of_the_metrics_has_the_same_ones() -> None:
+    earlier, now = (importlib.import_module(name) for name in ("spanforge.sdk.metrics", "spanforge.metrics"))
+    assert {name: getattr(earlier, name) for name in earlier.__all__} == {
+        name: getattr(now, name) for name in earlier.__all__
+    }
+
+
+def test_importing_leaves_the_import_system_as_it_was() -> None:
+    before = list(sys.meta_path), list(sys.path_hooks)
     importlib.reload(spanforge)
-    assert sys.meta_path == before
+    assert (sys.meta_path, sys.path_hooks) == before
+    assert not [finder for finder in sys.meta_path if "spanforge" in str(finder)]
+
+
+@pytest.mark.parametrize("statement", ["from spanforge import read_evnts", "from spanforge.sdk import sf_rags"])
+def test_a_misspelt_name_advises_no_older_version(statement: str) -> None:
+    with pytest.raises(ImportError, match=r"^cannot import name") as caught:
+        exec(statement)  # noqa: S102  the words of a real import statement are what is tried
+    assert "spanforge<2" not in str(caught.value)
 
 
 def test_a_name_that_never_was_is_an_attribute_error() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,9 +27,8 @@ def test_a_call_that_was_under_way_when_settings_changed_goes_to_the_new_ones(
     old.stage("llm.rag.generated", session_id, {"status": "ok"}, 100)
     old.outside("llm.feedback.submitted", session_id, {}, 600)
     assert old.join("other") == "other"
-    assert old.trace_id(session_id) == client.cell.get().trace_id(session_id)
+    assert old.trace_of(session_id) == client.cell.get().trace_of(session_id)
     old.end_overdue()
-    old.end_all("process_exit")
     summary = old.end(session_id)
     assert summary is not None
     assert (summary.total_queries, summary.generation_count) == (2, 1)
@@ -45,7 +43,7 @@ def test_a_forked_child_begins_anew_and_tells_its_sinks(
     client: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = client.trace_query("q")
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    monkeypatch.setattr(client.cell.get(), "generation", -1)
     assert client.flush() == client.shutdown() == 0  # nothing was emitted in this process
     client.cell.after_fork()
     assert sink.events == []
@@ -58,7 +56,7 @@ def test_a_forked_child_begins_anew_and_tells_its_sinks(
 def test_a_client_that_was_never_used_has_nothing_to_do_at_a_fork_or_the_end() -> None:
     unused = SFRAGClient(SFClientConfig())
     unused.cell.after_fork()
-    unused.cell.deliver()
+    unused.cell.deliver(ends=False)
     unused.cell.at_exit()
     assert unused.cell.current() is None
 

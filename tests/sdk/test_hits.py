@@ -58,7 +58,7 @@ def read(client: SFRAGClient, hits: Any) -> list[dict[str, Any]]:
         ((0.5, SimpleNamespace(id="d")), {"chunk_id": "d", "score": 0.5}),
         ((3, 0.5), {"chunk_id": "3", "score": 0.5}),
         (SimpleNamespace(node=SimpleNamespace(node_id="n", text="text"), score=0.25), {"chunk_id": "n", "score": 0.25}),
-        ("text", {"content_hash": DIGEST, "score": 0.0}),
+        ("text", {"content_hash": DIGEST, "score": None}),
         ({"id": "x" * 600, "score": 0.5}, {"chunk_id": "sha256:" + hashlib.sha256(b"x" * 600).hexdigest()}),
     ],
 )
@@ -80,6 +80,22 @@ def test_a_hit_of_any_shape_is_a_chunk(hit: Any, expected: dict[str, Any], clien
 )
 def test_a_result_of_any_shape_is_a_list_of_hits(result: Any, client: SFRAGClient) -> None:
     assert [chunk["chunk_id"] for chunk in read(client, result)] == ["a", "b"]
+
+
+def test_a_table_is_a_list_of_hits(client: SFRAGClient) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    chunks = read(client, arrow.table({"id": ["a", "b"], "score": [0.5, 0.4]}))
+    assert [(chunk["chunk_id"], chunk["score"]) for chunk in chunks] == [("a", 0.5), ("b", 0.4)]
+
+
+def test_scores_and_positions_in_arrays_are_the_hits_of_one_question(client: SFRAGClient) -> None:
+    chunks = read(client, (np.array([0.9, 0.8, 0.0]), np.array([3, 1, -1])))
+    assert [chunk["chunk_id"] for chunk in chunks] == ["3", "1"]
+
+
+def test_arrays_that_do_not_belong_together_are_nothing_that_was_found(client: SFRAGClient) -> None:
+    assert read(client, (np.array([0.9, 0.8, 0.7]), np.array([3, 1]))) == []
+    assert client.get_status().replaced == {"chunks_unreadable": 2}
 
 
 def test_what_holds_no_hit_is_one_or_none(client: SFRAGClient) -> None:
@@ -113,9 +129,9 @@ def test_scores_are_mapped_by_one_rule_that_is_named_and_keeps_their_order(
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), None, "high", object()])
-def test_a_score_that_is_none_is_nought_and_changes_no_other(score: Any, client: SFRAGClient) -> None:
+def test_a_score_that_is_none_is_absent_and_changes_no_other(score: Any, client: SFRAGClient) -> None:
     chunks = read(client, [{"id": "a", "score": 3.0}, {"id": "b", "score": score}])
-    assert [chunk["score"] for chunk in chunks] == [0.75, 0.0]
+    assert [chunk.get("score") for chunk in chunks] == [0.75, None]
     assert "raw_score" not in chunks[1]
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from types import MappingProxyType
 
 import pytest
@@ -15,12 +16,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from spanforge import _ids
-from spanforge.conventions.session import Session
-from spanforge.conventions.spans import spans
 from spanforge.exceptions import StrictModeError
 from spanforge.namespaces.event import Event
 from spanforge.sdk import sf_rag
 from spanforge.sdk.propagation import extract, inject
+from spanforge.standards.tree.session import Session
+from spanforge.standards.tree.spans import spans
 from spanforge.testing import capture
 
 
@@ -68,7 +69,7 @@ def test_a_retrieval_and_a_generation_service_make_one_session(service):
     events = [*service.all, *theirs]
     assert {event.session_id for event in events} == {session_id}
     assert {event.trace_id for event in events} == {_ids.trace_id_of(session_id)}
-    root, *stages = spans(Session(service.all), ()) + spans(Session(theirs), ())
+    root, *stages = spans(Session(service.all)) + spans(Session(theirs))
     assert [span.name for span in stages] == ["rag.query p", "rag.retrieve docs", "chat m"]
     assert {span.parent_span_id for span in stages} == {root.span_id}
 
@@ -83,6 +84,15 @@ def test_a_trace_of_opentelemetry_goes_on_in_the_other_service(service):
     assert {event.trace_id for event in (*service.all, *theirs)} == {trace_id}
 
 
+@pytest.mark.parametrize(("flags", "decided"), [("00", "00"), ("01", "01"), ("02", "00"), ("03", "01")])
+def test_a_decision_not_to_sample_goes_on_in_the_next_service(service, flags: str, decided: str):
+    received = {"baggage": "spanforge.session_id=run", "traceparent": f"00-{'1' * 32}-{'2' * 16}-{flags}"}
+    assert extract(received) == "run"
+    assert headers_of("run")["traceparent"].endswith(f"-{decided}")
+    sf_rag.end_session("run")
+    assert {event.trace_flags for event in service.all} == {"00" if decided == "00" else ""}
+
+
 @pytest.mark.usefixtures("service")
 def test_the_headers_are_those_of_the_w3c():
     headers = headers_of("a b")
@@ -94,6 +104,20 @@ def test_the_headers_are_those_of_the_w3c():
 
 
 @pytest.mark.usefixtures("service")
+def test_arguments_there_is_no_place_for_are_left_out_and_counted(service):
+    before = Counter(sf_rag.get_status().replaced)
+    headers: dict[str, str] = {}
+    inject(headers, "s", "more")  # type: ignore[call-arg]
+    assert extract(headers, "more", joining=True) == "s"  # type: ignore[call-arg]
+    inject()  # type: ignore[call-arg]
+    assert extract() is None  # type: ignore[call-arg]
+    since = Counter(sf_rag.get_status().replaced) - before
+    assert {reason: count for reason, count in since.items() if "ject" in reason} == {
+        "inject_unknown_argument": 1,
+        "inject_failed:TypeError": 1,
+    }
+
+
 def test_what_others_put_into_the_headers_stays():
     headers = {"Baggage": "tenant=acme;p=1,spanforge.session_id=old", "TraceParent": "theirs"}
     inject(headers, "new")
@@ -144,7 +168,7 @@ class Hostile(dict[str, str]):
 
 @pytest.mark.parametrize(
     "headers",
-    [None, 7, "baggage", b"baggage", object(), ["baggage"], [("baggage",)], [1, 2], Hostile(baggage="x")],
+    [None, 7, "baggage", b"baggage", object, ["baggage"], [("baggage",)], [1, 2], Hostile(baggage="x")],
     ids=repr,
 )
 def test_what_is_no_headers_joins_none_and_is_counted(service, headers):

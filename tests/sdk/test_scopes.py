@@ -426,6 +426,20 @@ def test_a_session_hangs_under_the_active_opentelemetry_span(strict: SFRAGClient
     assert outside.trace_id != inside[0].trace_id
 
 
+@pytest.mark.parametrize(("flags", "said"), [(0, "00"), (1, "")])
+def test_the_decision_of_opentelemetrys_sampling_is_followed(
+    strict: SFRAGClient, sink: MemorySink, flags: int, said: str
+) -> None:
+    trace = pytest.importorskip("opentelemetry.trace", reason="the otel extra is not installed")
+    context = trace.SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(flags))
+    with trace.use_span(trace.NonRecordingSpan(context)):
+        session_id = strict.trace_query("q")
+    strict.trace_generation(session_id, "m")
+    strict.end_session(session_id)
+    assert {event.trace_flags for event in sink.events} == {said}
+    assert all(Event.decode(event.encode()) == event for event in sink.events)
+
+
 def test_a_span_that_cannot_be_read_is_none(
     strict: SFRAGClient, sink: MemorySink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,11 +461,11 @@ def test_a_call_that_fails_inside_is_counted_and_its_scope_goes_on(
     with monkeypatch.context() as broken:
         broken.setattr("spanforge.sdk.rag.ChunkCollector.add", fail)
         broken.setattr("spanforge.sdk.rag.coerce.query_text", fail)
-        broken.setattr(runtime.dispatcher, "flush", fail)
-        broken.setattr(runtime.dispatcher, "close", fail)
+        broken.setattr(runtime, "flush", fail)
+        broken.setattr(runtime, "close", fail)
         with client.session("q") as session, session.retrieval() as retrieval:
             retrieval.record([{"chunk_id": "a"}])
-        assert client.flush() == client.shutdown() == 0
+        assert client.flush() == client.shutdown() == 1, "they do not know"
     assert [event.event_type for event in sink.events] == ["llm.rag.query", "llm.rag.session"]
     assert client.get_status().replaced == {
         f"{name}_failed:OSError": 1 for name in ("_digest", "_read", "trace_retrieval", "flush", "shutdown")

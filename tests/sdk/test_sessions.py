@@ -13,6 +13,7 @@ import pytest
 from support.faulty_sinks import HungSink
 
 from spanforge import _clock
+from spanforge._warnings import settle
 from spanforge.exceptions import ConfigError, StrictModeError, UnknownSessionError
 from spanforge.sdk import SFClientConfig, SFRAGClient, SFServiceClient, sf_feedback, sf_rag
 from spanforge.sessions.sampling import is_sampled
@@ -55,12 +56,36 @@ def test_a_summary_that_was_forgotten_is_never_seen(connect: Connect) -> None:
         client.end_session("a")
 
 
-def test_a_session_that_goes_on_after_its_end_is_summed_up_whole(strict: SFRAGClient, sink: MemorySink) -> None:
-    strict.trace_query("q", session_id="s")
-    strict.end_session("s")
-    strict.trace_query("q", session_id="s")
-    assert strict.end_session("s").total_queries == 2
-    assert kinds(sink) == ["query", "session"] * 2
+def test_an_id_that_ended_and_is_asked_again_is_a_new_run(strict: SFRAGClient, sink: MemorySink) -> None:
+    """The caller goes on with its own id, whatever the run is called in events."""
+    for turn in (1, 2):
+        assert strict.trace_query("q", session_id="chat") == "chat"
+        strict.trace_retrieval("chat", [{"id": turn}])
+        snapshot = strict.get_session("chat")
+        assert snapshot is not None
+        assert snapshot.total_queries == 1
+        assert strict.end_session("chat").total_queries == 1
+        assert strict.end_session("chat").unique_chunk_ids == (str(turn),)
+        strict.trace_evaluation("chat", faithfulness=1.0)
+    assert kinds(sink) == ["query", "retrieved", "session", "evaluated"] * 2
+    assert [event.session_id for event in sink.events] == ["chat"] * 4 + ["chat~2"] * 4
+    assert len({event.trace_id for event in sink.events}) == 2
+    for event in sink.events:
+        assert event.payload["session_id"] == event.session_id
+    first, second = (event for event in sink.events if event.event_type == "llm.rag.session")
+    assert first.span_id != second.span_id
+    assert [event.payload.get("conversation_id") for event in (first, second)] == [None, "chat"]
+
+
+def test_a_conversation_is_kept_as_given_and_runs_of_an_id_inherit_it(strict: SFRAGClient, sink: MemorySink) -> None:
+    strict.trace_query("q", session_id="a", conversation_id="Chat 7/é")
+    strict.end_session("a")
+    strict.trace_query("q", session_id="a")
+    strict.end_session("a")
+    with strict.session("q", conversation_id="Chat 7/é"):
+        pass
+    said = [event.payload.get("conversation_id") for event in sink.events]
+    assert said == ["Chat 7/é"] * 6
 
 
 def test_orphans_are_emitted_and_counted_and_open_no_session(strict: SFRAGClient, sink: MemorySink) -> None:
@@ -210,8 +235,10 @@ def test_a_session_worth_a_look_is_kept_whole(
     sampling.trace_evaluation(OUT, faithfulness=1.0)
     sampling.trace_query("q", session_id=OUT)
     sampling.end_session(OUT)
-    assert len(sink.events) == 7
-    assert not sampling.get_status().sinks["memory"].dropped
+    # The last query is one of a new run, which is worth no look.
+    assert kinds(sink)[-2:] == ["evaluated", "session"]
+    assert len(sink.events) == 6
+    assert sampling.get_status().sinks["memory"].dropped == {"sampled": 1}
 
 
 def test_an_exception_that_leaves_the_block_is_worth_a_look(sampling: SFRAGClient, sink: MemorySink) -> None:
@@ -227,12 +254,60 @@ def test_an_orphan_is_sampled_by_its_session_too(sampling: SFRAGClient, sink: Me
     assert len(sink.events) == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, (5, ["top_k"])),
+        ({"top_k": None}, (5, ["top_k"])),
+        ({"top_k": 0}, (5, ["top_k"])),
+        ({"top_k": 5}, (5, None)),
+        ({"top_k": 3}, (3, None)),
+    ],
+)
+def test_a_top_k_that_nobody_gave_is_marked(
+    client: SFRAGClient, sink: MemorySink, given: dict[str, int], said: tuple[int, list[str] | None]
+) -> None:
+    client.trace_query("q", **given)
+    with client.session("q", **given):
+        pass
+    for payload in sink.of_type("llm.rag.query"):
+        assert (payload["top_k"], payload.get("assumed")) == said
+
+
 def test_what_can_be_held_back_is_bounded(connect: Connect, sink: MemorySink) -> None:
     client = connect(sink, sample_rate=0.0, queue_events=2)
     for _ in range(3):
         client.trace_query("q", session_id="s")
     assert client.get_status().sinks["memory"].dropped == {"sampling_buffer_full": 1}
     assert client.get_status().sinks["memory"].pending == 2
+
+
+def test_sessions_that_idle_make_room_for_a_bad_one_which_arrives_whole(connect: Connect, sink: MemorySink) -> None:
+    client = connect(sink, sample_rate=0.0, queue_events=6)
+    for number in range(9):
+        client.trace_query("q", session_id=f"idle-{number}")
+    client.trace_retrieval("idle-3", [])
+    for call in (client.trace_query("q", session_id="bad"), client.trace_retrieval("bad", [])):
+        assert call in {"bad", None}
+    client.trace_generation("bad", "m", grounding_score=0.1)
+    client.trace_generation("idle-3", "m", status="error")
+    assert [(event.session_id, event.event_type) for event in sink.events] == [
+        ("bad", "llm.rag.query"), ("bad", "llm.rag.retrieved"), ("bad", "llm.rag.generated"),
+        ("idle-3", "llm.rag.query"), ("idle-3", "llm.rag.retrieved"), ("idle-3", "llm.rag.generated"),
+    ]  # fmt: skip
+    ledger = client.get_status().sinks["memory"]
+    assert ledger.balanced
+    assert (ledger.dropped, ledger.pending) == ({"sampling_buffer_full": 6}, 2)
+
+
+def test_a_session_without_end_does_not_crowd_out_the_others(connect: Connect, sink: MemorySink) -> None:
+    client = connect(sink, sample_rate=0.0, queue_events=10)
+    client.trace_query("q", session_id="bad")
+    for _ in range(50):
+        client.trace_query("q", session_id="endless")
+    client.trace_generation("bad", "m", status="error")
+    assert kinds(sink) == ["query", "generated"]
+    assert client.get_status().sinks["memory"].balanced
 
 
 def test_what_is_held_back_is_handed_on_by_a_reconfiguration(sampling: SFRAGClient) -> None:
@@ -316,8 +391,21 @@ def test_a_client_with_a_configuration_of_its_own_cannot_be_pickled() -> None:
         pickle.dumps(client)
 
 
+def test_sinks_that_go_because_no_others_were_named_are_said(
+    connect: Callable[..., SFRAGClient], sink: MemorySink, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = connect(sink)
+    client.configure(sinks=sink, org_id="acme")
+    settle(5)
+    assert "keeps none" not in caplog.text
+    client.configure(org_id="acme")
+    settle(5)
+    assert "from now on events go to structlog" in caplog.text
+
+
 def test_an_endpoint_is_never_contacted_and_the_client_says_so(caplog: pytest.LogCaptureFixture) -> None:
     SFRAGClient(SFClientConfig(endpoint="https://example.invalid", api_key="secret"))  # type: ignore[arg-type]
+    settle(5)
     assert "endpoint is never contacted" in caplog.text
     assert "example.invalid" not in caplog.text
 
@@ -339,6 +427,7 @@ def test_bad_settings_in_the_environment_hurt_no_call(
     client = SFRAGClient(SFClientConfig())
     assert client.end_session(client.trace_query("q")).total_queries == 1
     assert list(client.get_status().sinks) == ["structlog"]
+    settle(5)
     assert "often" not in caplog.text
     client.shutdown()
 
@@ -363,5 +452,5 @@ def test_a_sink_that_fails_at_a_fork_hurts_no_call(connect: Connect) -> None:
             raise OSError
 
     client = connect(Fragile())
-    client.cell.get().pid = -1
+    client.cell.get().generation = -1
     assert client.trace_query("q", session_id="s") == "s"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -56,10 +58,13 @@ def test_after_a_capture_everything_is_as_it_was() -> None:
 def test_what_a_test_leaves_open_ends_in_the_test() -> None:
     application = MemorySink()
     with capture(sinks=application):
+        own = sf_rag.trace_query("the application's, which goes on")
+        application.clear()
         with capture() as inner:
             sf_rag.trace_query("q")
         assert application.events == []
         assert [payload["end_reason"] for payload in inner.of_type("llm.rag.session")] == ["evicted"]
+        assert sf_rag.end_session(own).end_reason == "ended"
 
 
 @pytest.mark.parametrize(
@@ -82,3 +87,18 @@ def test_a_text_that_leaked_is_said_to_have_without_repeating_it(spanforge_event
     spanforge_events.assert_no_text(CANARY)
     with pytest.raises(CanaryFoundError, match=r"^text 2 of 2 stands in a llm\.rag\.query event as plain text$"):
         spanforge_events.assert_no_text(CANARY, "a name that is kept")
+
+
+def test_capture_needs_no_pytest() -> None:
+    program = """
+import sys
+sys.modules["pytest"] = sys.modules["_pytest"] = None
+from spanforge.sdk import sf_rag
+from spanforge.testing import *
+with capture() as events, spanforge_events() as inner:
+    sf_rag.end_session(sf_rag.trace_query("the question"))
+    inner.assert_no_text("the question")
+    print(len(inner), len(events))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=100)
+    assert done.stdout.split() == ["2", "0"]

@@ -173,17 +173,18 @@ def test_there_are_limits_to_depth_size_and_circles(client: SFRAGClient) -> None
     [
         (timedelta(milliseconds=1.5), 1.5, None),
         (Decimal(2), 2.0, None),
-        (None, 0.0, None),
-        (-1, 0.0, "latency_ms"),
+        (None, None, None),
+        (-1, None, "latency_ms"),
+        (0.0, 0.0, None),
         (1e300, 1e12, "latency_ms_too_long"),
         (0.0004, 0.0, None),
     ],
 )
 def test_a_time_is_a_whole_number_of_microseconds(
-    given: Any, expected: float, reason: str | None, client: SFRAGClient, sink: MemorySink
+    given: Any, expected: float | None, reason: str | None, client: SFRAGClient, sink: MemorySink
 ) -> None:
     client.trace_query("q", latency_ms=given)
-    assert sink.events[0].payload["latency_ms"] == expected
+    assert sink.events[0].payload.get("latency_ms") == expected
     assert set(client.get_status().replaced) == ({reason} if reason else set())
 
 
@@ -230,3 +231,88 @@ def test_a_flag_is_a_flag_whatever_says_it(flag: Any, client: SFRAGClient, sink:
 @pytest.mark.parametrize("query", [5, 0.5, b"5", 10**5_000, type("Bundle", (), {"query_str": "5"})()], ids=type)
 def test_a_query_may_be_what_a_framework_makes_of_it(query: Any, strict: SFRAGClient) -> None:
     assert strict.trace_query(query)
+
+
+def test_what_was_not_said_is_absent_and_zero_is_zero(client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_query("q")
+    client.trace_retrieval("s")
+    client.trace_rerank("s", "reranker")
+    client.trace_generation("s", "m")
+    client.trace_evaluation("s")
+    measures = {"latency_ms", "context_tokens", "prompt_tokens", "output_tokens", "input_count", "output_count"}
+    for event in sink.events:
+        assert not measures & event.payload.keys()
+        assert None not in event.payload.values()
+    client.trace_generation("s", "m", prompt_tokens=0, output_tokens=0, latency_ms=0.0)
+    assert {name: sink.events[-1].payload[name] for name in ("prompt_tokens", "output_tokens", "latency_ms")} == {
+        "prompt_tokens": 0,
+        "output_tokens": 0,
+        "latency_ms": 0.0,
+    }
+    client.end_session(sink.events[0].session_id)
+    assert sink.events[-1].payload["total_latency_ms"] == 0.0
+
+
+@pytest.mark.parametrize(("said", "assumed"), [({}, ["top_k"]), ({"top_k": None}, ["top_k"]), ({"top_k": 5}, None)])
+def test_a_top_k_that_nobody_said_is_the_default_and_marked(
+    said: dict[str, Any], assumed: list[str] | None, client: SFRAGClient, sink: MemorySink
+) -> None:
+    client.trace_query("q", **said)
+    assert sink.events[0].payload["top_k"] == 5
+    assert sink.events[0].payload.get("assumed") == assumed
+
+
+def test_what_is_known_of_an_answer_can_be_said(client: SFRAGClient, sink: MemorySink) -> None:
+    said: dict[str, Any] = {
+        "response_id": "resp-1",
+        "response_model": "m-2026",
+        "finish_reasons": ["stop", "length"],
+        "cached_tokens": 5,
+        "cache_write_tokens": 2,
+        "reasoning_tokens": 3,
+        "temperature": 0.5,
+        "stream": True,
+        "cost_usd": 0.25,
+        "cost_basis": "estimated: list 1",
+        "status": "cancelled",
+    }
+    client.trace_query("q", session_id="s", embedding_provider="openai", conversation_id="c")
+    client.trace_generation("s", "m", **said)
+    asked, answered = (event.payload for event in sink.events)
+    assert (asked["embedding_provider"], asked["conversation_id"]) == ("openai", "c")
+    assert {name: answered[name] for name in said} == said
+    assert client.end_session("s").status == "partial"
+
+
+@pytest.mark.parametrize("given", [-1, True])
+def test_a_cost_is_an_amount(given: float, client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_generation("s", "m", cost_usd=given, temperature=-0.5)
+    assert "cost_usd" not in sink.events[0].payload
+    assert sink.events[0].payload["temperature"] == -0.5
+    assert set(client.get_status().replaced) == {"cost_usd"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("Token budget of 8192 exhausted after 47 chunks", True),
+        ("time budget of 5000 ms exceeded during reranking pass", True),
+        ("max_tokens=8192", True),
+        ("budget for Anna Smith exhausted", False),
+        ("8192", False),
+        ("sha256:" + "ab" * 32, False),
+        ("limit " * 50, False),
+        (8192, False),
+    ],
+)
+def test_a_ceiling_is_told_in_numbers_and_known_words_or_not_at_all(
+    given: object, kept: bool, client: SFRAGClient, sink: MemorySink
+) -> None:
+    client.trace_retrieval("s", ceiling_reached=given)  # type: ignore[arg-type]
+    assert sink.events[0].payload.get("ceiling_reached") == (given if kept else None)
+    assert set(client.get_status().replaced) == (set() if kept else {"ceiling_reached"})
+
+
+def test_more_was_found_than_came_back(client: SFRAGClient, sink: MemorySink) -> None:
+    client.trace_retrieval("s", [{"id": "a", "score": 1.0}, {"id": "b", "score": 0.5}], total_found=1)
+    assert sink.events[0].payload["total_found"] == 2

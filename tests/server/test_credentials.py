@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from support.api import LOOPBACK, Api, bearer, running
 
-from spanforge.server import throttle
-from spanforge.server.credentials import place_of
-from spanforge.server.throttle import Buckets
+from spanforge.server.auth.credentials import place_of
+from spanforge.server.middleware import throttle
+from spanforge.server.middleware.throttle import Buckets
 
 MOST = 5
 WRONG = bearer("sf_0123456789abcdef_" + "A" * 43)
@@ -74,6 +74,22 @@ def test_signing_in_counts_with_the_rest(guarded: Api) -> None:
     assert [sign_in("sf_wrong") for _ in range(MOST + 1)] == [401] * MOST + [429]
     assert sign_in(right) == 429
     assert guarded.client.get("/api/rag/sources", headers=WRONG).status_code == 429
+
+
+def test_no_header_beside_the_form_lets_a_guess_through(guarded: Api) -> None:
+    right = guarded.key()
+    assert _statuses(guarded, HERE, right) == [200]
+    client = TestClient(guarded.app, base_url=LOOPBACK, client=(HERE, 1_234), follow_redirects=False)
+    guesses = [client.post("/ui/sign-in", data={"credential": "sf_no"}, headers=right) for _ in range(MOST + 1)]
+    assert [guess.status_code for guess in guesses] == [401] * MOST + [429]
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET", "PUT", "DELETE", "OPTIONS"])
+def test_only_a_post_is_a_form(guarded: Api, method: str) -> None:
+    key = guarded.key(roles=["viewer"])["Authorization"].removeprefix("Bearer ")
+    client = TestClient(guarded.app, base_url=LOOPBACK, client=(HERE, 1_234), follow_redirects=False)
+    said = [client.request(method, "/ui/sign-in", data={"credential": one}) for one in (key, "sf_no")]
+    assert said[0].status_code == said[1].status_code != 303
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import stat
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,16 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from support.api import Api, bearer, running
+from support.loopback import answering
 
 from spanforge.exceptions import ConfigError
 from spanforge.reference import User
 from spanforge.sdk import ServerSettings
-from spanforge.server import jwks
-from spanforge.server.identity import Authenticator
-from spanforge.server.jwks import key_set
-from spanforge.server.keys import KeyStore
+from spanforge.server.auth import jwks
+from spanforge.server.auth.identity import Authenticator
+from spanforge.server.auth.jwks import key_set
+from spanforge.server.auth.keys import KeyStore
+from spanforge.server.auth.tokens import TokenVerifier
 from spanforge.server.problems import Problem
-from spanforge.server.tokens import TokenVerifier
 
 ISSUER, AUDIENCE = "https://issuer.example", "spanforge"
 RSA = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
@@ -79,17 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.document)
 
 
-@contextmanager
-def _serving() -> Iterator[_KeyServer]:
-    server = _KeyServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def _serving() -> AbstractContextManager[_KeyServer]:
+    return answering(_KeyServer(("127.0.0.1", 0), _Handler))
 
 
 @pytest.fixture
@@ -261,7 +252,7 @@ def test_one_key_needs_no_id(tmp_path) -> None:
     file.write_text(json.dumps({"keys": [_public(RSAAlgorithm, RSA, "rsa")]}))
     found = _verifier(str(file)).verify(_token(key_id=None))
     assert found is not None
-    assert found.user == User(user_id="ann", org_id="north", roles=frozenset({"reader"}))
+    assert found == User(user_id="ann", org_id="north", roles=frozenset({"reader"}))
 
 
 @given(st.text(max_size=300) | st.binary(max_size=200).map(lambda b: base64.urlsafe_b64encode(b).decode() + ".e30.AA"))

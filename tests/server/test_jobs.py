@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -15,12 +16,14 @@ from support import serving as server
 from support.api import PARIS, Api, bearer, bundled, embedder, running
 
 from spanforge.exceptions import ConfigError
-from spanforge.reference import Document, Pipeline, User, ingestion
+from spanforge.reference import Document, Pipeline, User
 from spanforge.reference.index import Selection
+from spanforge.reference.ingesting import ingestor as ingestion
+from spanforge.reference.ingesting import uploads
+from spanforge.reference.ingesting.catalog import Catalog, JobRecord
+from spanforge.reference.ingesting.jobs import CATALOG_FILE, MAX_ATTEMPTS
 from spanforge.reference.models import IngestionOutput, JobStatus
-from spanforge.server import jobs, uploads
-from spanforge.server.keys import KeyStore
-from spanforge.server.store import JobRow, Store
+from spanforge.server.auth.keys import KeyStore
 
 NOTES = {
     f"note{i:03}": f"# Note {i}\n\nNote number {i} tells of barge {i}.\n\nIt is {i} metres long.\n" for i in range(60)
@@ -84,7 +87,7 @@ def test_a_job_is_cancelled_at_work(tmp_path, gated) -> None:
         # From the moment of the cancellation on nothing was written.
         assert _whole(api, "north", source) == kept
         assert len(kept) < len(NOTES)
-    assert not list(tmp_path.glob("orgs/*/uploads/*"))
+    assert not list(tmp_path.glob("orgs/*/index/uploads/*"))
 
 
 def test_a_job_that_waits_is_cancelled_at_once(tmp_path, gated) -> None:
@@ -123,7 +126,7 @@ def test_deleting_a_source_ends_its_jobs_and_leaves_nothing(tmp_path, gated) -> 
         api.service.jobs.close()  # waits for the job
         with api.service.tenants.use("north") as tenant:
             assert tenant.pipeline.index.count(Selection("north")) == 0
-        assert not list(api.home.glob("orgs/*/uploads/*"))
+        assert not list(api.home.glob("orgs/*/index/uploads/*"))
 
 
 def test_a_restart_takes_the_job_up_again(tmp_path, gated) -> None:
@@ -146,14 +149,13 @@ def test_a_job_that_always_takes_the_process_down_is_given_up(tmp_path) -> None:
         source = api.source(headers)
     (folder,) = tmp_path.glob("orgs/*")
     document = Document(document_id="a", text=PARIS)
-    for job, attempts in (("01UNLUCKY", jobs.MAX_ATTEMPTS), ("01LUCKY", jobs.MAX_ATTEMPTS - 1)):
-        uploads.spool(folder / "uploads" / job, [document])
-        store = Store(folder / "jobs.sqlite")
-        queued = IngestionOutput(job_id=job, data_source_id=source, status=JobStatus.PROCESSING, total=1)
-        store.add(JobRow(queued, User(user_id="ann", org_id="north"), {"chunk_size": 512, "chunk_overlap": 50}))
-        for _ in range(attempts):
-            store.begin(job)
-        store.close()
+    settings = {"chunk_size": 512, "chunk_overlap": 50, "upload": True}
+    with closing(Catalog(folder / "index" / CATALOG_FILE)) as catalog:
+        for job, attempts in (("01UNLUCKY", MAX_ATTEMPTS), ("01LUCKY", MAX_ATTEMPTS - 1)):
+            uploads.spool(folder / "index" / "uploads" / job, [document])
+            queued = IngestionOutput(job_id=job, data_source_id=source, status=JobStatus.PROCESSING, total=1)
+            catalog.put_job(JobRecord(queued, "north", "ann", settings))
+            catalog.count_attempt(job, attempts)
     with running(tmp_path) as api:
         unlucky = api.ended(headers, "01UNLUCKY")
         assert (unlucky["status"], unlucky["reason"]) == ("failed", "INTERRUPTED")
@@ -164,7 +166,8 @@ def test_uploads_that_never_became_a_job_are_deleted(tmp_path) -> None:
     with running(tmp_path) as api:
         headers = api.key()
         api.source(headers)
-    (folder,) = tmp_path.glob("orgs/*/uploads")
+        api.ingest(headers, api.source(headers), {"paris": PARIS})
+    (folder,) = tmp_path.glob("orgs/*/index/uploads")
     uploads.spool(folder / "01ABANDONED", [Document(document_id="a", text=PARIS)])
     with running(tmp_path):
         assert list(folder.iterdir()) == []
@@ -245,8 +248,8 @@ def test_a_job_cancelled_behind_its_last_document_says_what_it_wrote(api: Api, m
 
         def put_then_cancel(*what: object) -> None:
             put(*what)
-            for row in tenant.store.open_jobs():
-                tenant.store.cancel(row.output.job_id)
+            for record in tenant.pipeline.catalog.open_jobs():
+                tenant.pipeline.catalog.cancel_job(record.output.job_id)
 
         monkeypatch.setattr(tenant.pipeline.catalog, "put_documents", put_then_cancel)
         job = api.ingest(headers, source, {"paris": PARIS})

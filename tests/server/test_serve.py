@@ -8,13 +8,17 @@ import re
 import shlex
 import signal
 import sys
+import threading
+import time
+from pathlib import Path
 
 import httpx
 import pytest
 from support import serving as server
-from support.api import LOOPBACK, Api, bearer
+from support.api import LOOPBACK, Api, bearer, bundled, running
 
 from spanforge.cli import main
+from spanforge.reference import Pipeline
 from spanforge.server.logs import Lines
 
 
@@ -97,9 +101,31 @@ def test_a_key_that_may_nothing_is_pointed_out(tmp_path, capsys) -> None:
     assert "it may do nothing yet" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_server_is_ready_once_its_models_are_loaded(tmp_path) -> None:
+    loaded = threading.Event()
+
+    def make(folder: Path) -> Pipeline:
+        loaded.wait(30)
+        return bundled(folder)
+
+    with running(tmp_path, make) as api:
+        loading = api.client.get("/readyz")
+        assert (loading.status_code, loading.headers["retry-after"]) == (503, "1")
+        assert api.client.get("/healthz").status_code == 200
+        loaded.set()
+        _ready(api)
+
+
+def _ready(api: Api) -> None:
+    deadline = time.monotonic() + 30
+    while (answer := api.client.get("/readyz")).status_code != 200 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert answer.json() == {"status": "ok"}
+
+
 def test_health_readiness_and_metrics(api: Api) -> None:
     assert api.client.get("/healthz").json() == {"status": "ok"}
-    assert api.client.get("/readyz").json() == {"status": "ok"}
+    _ready(api)
     figures = api.client.get("/metrics", headers=api.key(roles=["metrics"]))
     assert figures.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert "spanforge_events_delivered_total" in figures.text

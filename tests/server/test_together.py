@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.api import PARIS, Api, bundled, embedder, running
-from support.between import once_after
 
 from spanforge.reference import Pipeline
-from spanforge.server import jobs
-from spanforge.server.keys import KEYS_FILE
-from spanforge.server.requests import Requests
-from spanforge.server.store import Store
+from spanforge.reference.ingesting.catalog import Catalog
+from spanforge.reference.ingesting.jobs import MAX_ATTEMPTS
+from spanforge.server.auth.keys import KEYS_FILE
+from spanforge.server.middleware.requests import Requests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,15 +62,15 @@ def test_jobs_of_one_source_are_done_as_they_were_sent_and_hold_up_no_other(tmp_
 
 
 def test_stopping_a_server_is_no_attempt_of_its_jobs(tmp_path: Path) -> None:
-    for number in range(jobs.MAX_ATTEMPTS + 1):
+    for number in range(MAX_ATTEMPTS + 1):
         held = Held()
         with running(tmp_path, held.pipeline) as api:
             if not number:
                 headers = api.key()
-                texts = {f"d{i}": f"Note {i} of the harbour." for i in range(jobs.MAX_ATTEMPTS + 2)}
+                texts = {f"d{i}": f"Note {i} of the harbour." for i in range(MAX_ATTEMPTS + 2)}
                 job = api.send(headers, api.source(headers), texts).json()["jobId"]
             assert held.reached.wait(30)
-            api.service.jobs._closing.set()
+            api.service.jobs._queue.stop()
             held.gate.set()
     with running(tmp_path) as api:
         ended = api.ended(headers, job)
@@ -83,15 +82,15 @@ def test_a_job_cancelled_as_it_is_taken_up_does_not_begin_after_it_ended(
 ) -> None:
     headers = api.key()
     source = api.source(headers)
-    look, update = Store.job, Store.update
+    look, update = Catalog.job, Catalog.update_job
     written: list[str] = []
     cancelling: list[threading.Thread] = []
 
-    def note_update(self: Store, output: Any, *, is_open: bool) -> None:
+    def note_update(self: Catalog, output: Any) -> None:
         written.append(output.status.value)
-        update(self, output, is_open=is_open)
+        update(self, output)
 
-    def look_then_cancel(self: Store, job_id: str) -> Any:
+    def look_then_cancel(self: Catalog, job_id: str) -> Any:
         row = look(self, job_id)
         if not cancelling and threading.current_thread().name.startswith("spanforge-ingest"):
             path = f"/api/rag/ingest/{job_id}"
@@ -100,27 +99,14 @@ def test_a_job_cancelled_as_it_is_taken_up_does_not_begin_after_it_ended(
             cancelling[0].join(PATIENCE_S)
         return row
 
-    monkeypatch.setattr(Store, "update", note_update)
-    monkeypatch.setattr(Store, "job", look_then_cancel)
+    monkeypatch.setattr(Catalog, "update_job", note_update)
+    monkeypatch.setattr(Catalog, "job", look_then_cancel)
     job = api.send(headers, source, {"paris": PARIS}).json()["jobId"]
     ended = api.ended(headers, job)
     cancelling[0].join(30)
     api.service.jobs.close()  # waits for the job
     assert (ended["status"], ended["reason"]) == ("failed", "CANCELLED")
     assert "processing" not in written[written.index("failed") :]
-
-
-def test_a_source_is_never_listed_without_its_name(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    headers = api.key()
-    listed = {api.source(headers, name="first"): "first"}
-    with api.service.tenants.use("north") as tenant:
-
-        def create() -> None:
-            listed[api.source(headers, name="new")] = "new"
-
-        once_after(monkeypatch, tenant.store, "names", create)
-        sources = api.client.get("/api/rag/sources", headers=headers).json()["sources"]
-    assert {one["id"]: one["name"] for one in sources} == listed
 
 
 def test_whoever_writes_keys_holds_up_nobody_who_has_one(api: Api) -> None:

@@ -50,6 +50,7 @@ def _damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     return draw(st.sampled_from(sorted(FILES))), bytes(content)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(_damaged())
 def test_damaged_uploads_end_clearly(open_api: tuple[Api, dict[str, str], str], upload: tuple[str, bytes]) -> None:
@@ -86,6 +87,7 @@ def test_odd_headers_are_answered(open_api: tuple[Api, dict[str, str], str], odd
         assert not find_canary(CANARY, answer.content)
 
 
+@pytest.mark.slow
 def test_broken_http_neither_stops_the_server_nor_is_repeated(tmp_path) -> None:
     canary = CANARY.encode()
     post = b"POST /api/rag/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -37,7 +37,7 @@ def _killed(home: Path, after_s: float) -> None:
     finally:
         again.stop()
     assert (state["status"], state["reason"], state["failures"]) == ("completed", None, [])
-    assert not list(home.glob("orgs/*/uploads/*"))
+    assert not list(home.glob("orgs/*/index/uploads/*"))
     _assert_whole(home, source)
 
 

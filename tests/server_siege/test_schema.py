@@ -8,13 +8,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.besieged import besieged
+from support.besieged import besieged, ended
 from support.processes import environment
-from support.schema_hooks import CALLS, SOURCE
+from support.schema_hooks import CALLS, DOCUMENT, JOB, RUN, SOURCE, TEXT
 
-from spanforge.server.permissions import TABLE
+from spanforge.server.auth.permissions import TABLE
 
 SEED = "1"
+OPERATIONS = {f"{method} {path}" for method, path in TABLE if path not in {"/openapi.json", "/docs"}}
+# Every check is on unless told otherwise; "--checks all" would overrule what is told here.
 CONFIG = """
 # To delete a job is to cancel it: it is followed afterwards all the same.
 [[operations]]
@@ -28,22 +30,27 @@ def _run(tmp_path: Path, *options: str) -> None:
         credential = server.key("ann", "north", ["admin", "metrics"])["Authorization"]
         with server.client({"Authorization": credential}) as client:
             source = client.post("/api/rag/sources", json={"name": "Notes"}).json()["id"]
+            documents = [{"documentId": DOCUMENT, "text": TEXT}]
+            job = client.post("/api/rag/ingest", json={"dataSourceId": source, "documents": documents}).json()["jobId"]
+            ended(client, job)
+            asked = client.post("/api/rag/query", json={"query": "How many days of leave are there?"})
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"]
-        command += ["--header", f"Authorization: {credential}", "--checks", "all", "--seed", SEED, "--no-color"]
+        command += ["--header", f"Authorization: {credential}", "--seed", SEED, "--no-color"]
         (tmp_path / "schemathesis.toml").write_text(CONFIG, encoding="utf-8")
         done = subprocess.run(
             [*command, *options],
             check=False,
             cwd=tmp_path,
             env=environment(
-                SCHEMATHESIS_HOOKS="support.schema_hooks", **{CALLS: str(tmp_path / "calls"), SOURCE: source}
+                SCHEMATHESIS_HOOKS="support.schema_hooks",
+                **{CALLS: str(tmp_path / "calls"), SOURCE: source, JOB: job, RUN: asked.headers["X-Spanforge-Session"]},
             ),
             capture_output=True,
             text=True,
             timeout=900,
         )
         assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
-        assert "Tested: 11" in done.stdout, done.stdout[-2_000:]
+        assert f"Tested: {len(OPERATIONS)}" in done.stdout, done.stdout[-2_000:]
     _assert_reached(tmp_path / "calls")
 
 
@@ -54,9 +61,7 @@ def _assert_reached(calls: Path) -> None:
         operation, _, status = line.rpartition(" ")
         reached[operation] += status.startswith("2")
     print("\n" + "\n".join(f"{times:6} x 2xx  {name}" for name, times in sorted(reached.items())))  # noqa: T201  shown
-    assert {name for name, times in reached.items() if times} == {
-        f"{method} {path}" for method, path in TABLE if path != "/openapi.json"
-    }
+    assert {name for name, times in reached.items() if times} == OPERATIONS
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -192,6 +193,7 @@ class Walls(RuleBasedStateMachine):
             data_source_id=name,
             org_id=kept.org,
             owner_id=kept.owner,
+            name=f"Notes {kept.word}",
             visibility=Visibility(shared.visibility),
             roles=shared.roles,
             teams=shared.teams,
@@ -305,4 +307,12 @@ def _head(answer: Response) -> dict[str, str]:
 
 
 TestWalls = Walls.TestCase
-TestWalls.settings = settings(max_examples=6, stateful_step_count=20)
+TestWalls.settings = settings(max_examples=2, stateful_step_count=20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+class TestManyWalls(Walls.TestCase):
+    """The same, at length."""
+
+    settings = settings(max_examples=8, stateful_step_count=20)

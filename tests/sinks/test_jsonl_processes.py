@@ -20,6 +20,7 @@ from support.writers import Together, write_batches
 from spanforge.exceptions import SinkWriteError
 from spanforge.namespaces.chain import verify_lines
 from spanforge.reader import read_events
+from spanforge.sinks._lock import held
 from spanforge.sinks.jsonl import JsonlSink
 
 KEY = b"k" * 32
@@ -55,9 +56,18 @@ def test_eight_processes_on_one_file(tmp_path: Path, method: str, options: dict[
     assert not reader.damaged
     if "max_bytes" in options:
         assert len(list(tmp_path.glob("*.jsonl"))) > 20
+        assert max(file.stat().st_size for file in tmp_path.glob("*.jsonl")) <= options["max_bytes"]
     if "signing_key" in options:
         for file in tmp_path.glob("*.jsonl"):
             assert verify_lines(file.read_bytes().splitlines(), KEY).ok
+
+
+def test_a_process_that_is_stopped_in_its_turn_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    sink = JsonlSink(tmp_path / "events.jsonl", max_bytes=1_000_000)
+    sink.write(events(1))
+    with held(tmp_path / "events.jsonl"):
+        sink.write(events(1, 1))
+    assert numbers(read_events(tmp_path)) == [0, 1]
 
 
 def test_pruning_among_processes_loses_only_what_was_pruned(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from support.golden import VARIANTS
 
+from spanforge._warnings import settle
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks import kafka
@@ -136,6 +137,7 @@ def test_the_child_of_a_fork_has_a_producer_and_reports_of_its_own(sink: KafkaSi
 def test_an_outage_is_said_once_a_minute(sink: KafkaSink, caplog: pytest.LogCaptureFixture):
     for _ in range(3):
         sink._on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    settle(5)
     assert [record.message for record in caplog.records] == ["kafka:events: _ALL_BROKERS_DOWN"]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import logging
 import ssl
 import time
@@ -11,17 +12,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse as Response
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from support.certificates import authority
-from support.golden import VARIANTS, Recorder, generated, query, retrieved
+from support.golden import VARIANTS, Recorder, generated, measure, query, retrieved
 from support.otlp_receiver import Received, half_an_answer, hang, hang_up, http_receiver, status
 
-from spanforge.conventions.session import Session
-from spanforge.conventions.spans import spans
+from spanforge._warnings import settle
+from spanforge.config import DEFAULT_SOURCE
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.sinks._otlp_http import retry_after
 from spanforge.sinks._otlp_proto import trace_request
 from spanforge.sinks.base import Receipt
 from spanforge.sinks.otlp import OtlpSink
+from spanforge.standards._table import Level, Row
+from spanforge.standards.tree.session import Session
+from spanforge.standards.tree.spans import spans
 
 
 @pytest.fixture
@@ -156,6 +160,14 @@ def test_sending_again_makes_no_second_span(sink: OtlpSink, receiver: Received):
     assert len(receiver.distinct_spans) == 7
 
 
+def test_an_id_of_another_organisation_is_another_span(sink: OtlpSink, receiver: Received):
+    events = VARIANTS["evaluation"]()
+    assert sink.write(events) is None
+    alone = len(receiver.spans)
+    sink.write([*events, *(dataclasses.replace(event, org_id="globex") for event in events)])
+    assert len(receiver.spans) == alone + 2 * alone
+
+
 def test_evaluations_are_log_records_under_the_evaluated_span(sink: OtlpSink, receiver: Received):
     sink.write(VARIANTS["evaluation"]())
     chat = next(span for span in receiver.spans if span.name == "chat gpt-4o")
@@ -164,46 +176,25 @@ def test_evaluations_are_log_records_under_the_evaluated_span(sink: OtlpSink, re
     assert len(receiver.logs) == 4
 
 
-def test_metrics_have_standard_names_units_and_bounds(sink: OtlpSink, receiver: Received):
-    sink.write(VARIANTS["plain"]())
-    duration = receiver.metrics["gen_ai.client.operation.duration"]
-    assert duration.unit == "s"
-    by_operation = {
-        next(pair.value.string_value for pair in point.attributes if pair.key == "gen_ai.operation.name"): point
-        for point in duration.histogram.data_points
-    }
-    assert set(by_operation) == {"embeddings", "retrieval", "chat"}
-    chat = by_operation["chat"]
-    assert (chat.count, chat.sum) == (1, 0.85)
-    assert list(chat.explicit_bounds)[:3] == [0.01, 0.02, 0.04]
-    assert sum(chat.bucket_counts) == 1
-    assert len(chat.bucket_counts) == len(chat.explicit_bounds) + 1
-    used = receiver.metrics["gen_ai.client.inference.usage.input_tokens"]
-    assert (used.unit, used.sum.data_points[0].as_int) == ("{token}", 2500)
-    keys = {pair.key for metric in receiver.metrics.values() for pair in _pairs(metric)}
-    assert not keys & {"session.id", "gen_ai.conversation.id"}
-
-
-def _pairs(metric):
-    points = metric.histogram.data_points or metric.sum.data_points
-    return [pair for point in points for pair in point.attributes]
-
-
 def test_a_receiver_of_traces_only_is_asked_once_for_the_rest(sink: OtlpSink, receiver: Received):
     receiver.answers.extend([status(200), status(404), status(405)])
-    sink.write(VARIANTS["evaluation"]())
-    sink.write(VARIANTS["evaluation"]())
+    for _ in range(2):
+        measure(sink, "evaluation")
+        sink.write(VARIANTS["evaluation"]())
     assert receiver.logs == []
     assert receiver.metrics == {}
     assert sink.side_losses == {}
+    ledger = sink.metric_points
+    assert (ledger.dropped["unsupported"], ledger.lost, ledger.balanced) == (ledger.accepted, 0, True)
 
 
 def test_a_lost_log_is_counted_reported_once_and_fails_no_event(
     sink: OtlpSink, receiver: Received, caplog: pytest.LogCaptureFixture
 ):
-    receiver.answers.extend([status(200), status(500), status(500)])
+    receiver.answers.extend([status(200), status(500)])
     assert sink.write(VARIANTS["evaluation"]()) is None
-    assert sink.side_losses == {"logs": 1, "metrics": 1}
+    assert sink.side_losses == {"logs": 4}
+    settle(5)
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
 
@@ -263,7 +254,7 @@ def test_spans_refused_among_others_are_counted_and_not_sent_again(sink: OtlpSin
     refusal = Response()
     refusal.partial_success.rejected_spans = 2
     receiver.answers.append(status(200, refusal.SerializeToString()))
-    assert sink.write(VARIANTS["plain"]()) == Receipt(delivered=2, failed=2)
+    assert sink.write(VARIANTS["plain"]()) == Receipt(delivered=2, failed=2, last_error="partial_success")
 
 
 def test_an_event_this_version_cannot_read_fails_and_its_mates_arrive(sink: OtlpSink, receiver: Received):
@@ -275,14 +266,46 @@ def test_an_event_this_version_cannot_read_fails_and_its_mates_arrive(sink: Otlp
         session_id="s",
         payload={"x": 1},
     )
-    assert sink.write([strange]) == Receipt(delivered=0, failed=1)
-    assert sink.write([*VARIANTS["orphan"](), strange]) == Receipt(delivered=1, failed=1)
+    assert sink.write([strange]) == Receipt(failed=1, last_error="unreadable_event")
+    assert sink.write([*VARIANTS["orphan"](), strange]) == Receipt(delivered=1, failed=1, last_error="unreadable_event")
     assert len(receiver.spans) == 1
 
 
-def test_an_answer_that_cannot_be_read_refuses_nothing(sink: OtlpSink, receiver: Received):
-    receiver.answers.append(status(200, b"\xff\xff not protobuf"))
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (b"<html><title>Sign in</title></html>", "text/html; charset=utf-8"),
+        (b"\xff\xff not protobuf", ""),
+        (b"\xff\xff not protobuf", "application/x-protobuf"),
+        (b"OK", "text/plain"),
+        (b"[]", "application/json"),
+        (b'{"error": "no token"}', "application/json"),
+        (b"\xff", "application/json"),
+        (b"x" * (2 << 20), "application/x-protobuf"),
+    ],
+)
+def test_an_answer_that_no_receiver_of_otlp_gives_is_no_delivery(
+    sink: OtlpSink, receiver: Received, body: bytes, media_type: str
+):
+    receiver.answers.append(status(200, body, **({"Content_Type": media_type} if media_type else {})))
+    error = fails_with(sink)
+    assert (error.reason, error.retryable, error.delivered) == ("answer_unreadable", True, 0)
     assert sink.write(VARIANTS["plain"]()) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [(b"", "text/html"), (b"{}", "application/json"), (Response().SerializeToString(), "application/x-protobuf")],
+)
+def test_an_answer_may_be_empty_or_json(sink: OtlpSink, receiver: Received, body: bytes, media_type: str):
+    receiver.answers.append(status(200, body, Content_Type=media_type))
+    assert sink.write(VARIANTS["plain"]()) is None
+
+
+def test_a_refusal_in_json_is_read_too(sink: OtlpSink, receiver: Received):
+    answer = b'{"partialSuccess": {"rejectedSpans": "1", "errorMessage": "no"}}'
+    receiver.answers.append(status(200, answer, Content_Type="application/json"))
+    assert sink.write(VARIANTS["orphan"]()) == Receipt(failed=1, last_error="partial_success")
 
 
 @pytest.mark.parametrize("fault", [hang_up, half_an_answer])
@@ -367,6 +390,7 @@ def test_the_traces_endpoint_is_taken_as_it_is(receiver: Received, monkeypatch: 
         {"timeout_s": 0},
         {"timeout_s": float("nan")},
         {"signals": ("hunter2",)},
+        {"metric_names": ("hunter2",)},
         {"headers": {"a": "hunter2\n"}},
         {"endpoint": "https://host", "certificate": "/nonexistent/hunter2"},
     ],
@@ -384,17 +408,88 @@ def test_a_timeout_in_the_environment_that_is_no_number_is_refused(monkeypatch: 
         OtlpSink("http://localhost")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_RESOURCE_ATTRIBUTES", "hunter2"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "=hunter2"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "hunter2"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "hunter2"),
+    ],
+)
+def test_variables_that_cannot_be_used_are_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as caught:
+        OtlpSink("http://localhost")
+    assert "hunter2" not in repr(caught.value)
+
+
+def test_the_resource_is_what_opentelemetrys_variables_say(receiver: Received, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=other, deployment.environment.name=a%20b,x=1=2")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "checkout")
+    sink = OtlpSink(f"http://{receiver.address}")
+    named = VARIANTS["orphan"]()
+    sink.write([dataclasses.replace(event, source=DEFAULT_SOURCE) for event in named])
+    sink.write(named)
+    sink.after_fork()
+    sink.write(named)
+    sink.close()
+    ours, theirs, childs = receiver.resources
+    assert (ours["service.name"], ours["deployment.environment.name"], ours["x"]) == ("checkout", "a b", "1=2")
+    assert (theirs["service.name"], theirs["service.version"]) == ("golden", "1.2.3")
+    assert ours["service.instance.id"] == theirs["service.instance.id"] != childs["service.instance.id"]
+    (request, *_) = receiver.of(ExportTraceServiceRequest)
+    assert request.resource_spans[0].schema_url
+    assert request.resource_spans[0].scope_spans[0].schema_url
+
+
+def test_an_instance_may_be_named_from_outside(receiver: Received, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7")
+    sink = OtlpSink(f"http://{receiver.address}")
+    sink.write(VARIANTS["orphan"]())
+    sink.close()
+    assert receiver.resources[0]["service.instance.id"] == "pod-7"
+
+
+def test_where_opentelemetry_is_switched_off_nothing_is_sent(receiver: Received, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
+    sink = OtlpSink(f"http://{receiver.address}")
+    assert sink.write(VARIANTS["plain"]()) == Receipt(dropped={"otel_disabled": 4})
+    sink.idle()
+    sink.close()
+    assert receiver.requests == []
+    assert sink.metric_points is None
+
+
+def test_spans_of_a_trace_that_is_not_sampled_are_not_sent(sink: OtlpSink, receiver: Received):
+    unsampled = [dataclasses.replace(event, trace_flags="00") for event in VARIANTS["plain"]()]
+    assert sink.write([*unsampled, *VARIANTS["orphan"]()]) == Receipt(delivered=1, dropped={"otel_unsampled": 4})
+    assert len(receiver.spans) == 1
+    receiver.answers.append(status(503))
+    error = fails_with(sink, [*unsampled, *VARIANTS["orphan"]()])
+    assert (error.delivered, error.dropped) == (0, {})
+
+
+def test_what_is_kept_back_among_what_arrived_is_said_so(sink: OtlpSink, receiver: Received):
+    run = Recorder("s")
+    events = [
+        run.add(1, generated("s")),
+        dataclasses.replace(run.add(2, generated("s")), trace_flags="00"),
+        run.add(3, generated("s")),
+        run.add(4, generated("s", model="m" * 20_000)),
+    ]
+    receiver.max_bytes = 8_000
+    error = fails_with(sink, events)
+    assert (error.reason, error.delivered, error.dropped) == ("too_large", 2, {"otel_unsampled": 1})
+
+
 def test_after_a_fork_the_childs_sink_makes_its_own_connection(sink: OtlpSink, receiver: Received):
     sink.write(VARIANTS["orphan"]())
     sink.after_fork()
     assert sink.write(VARIANTS["orphan"]()) is None
     assert len(receiver.spans) == 2
-
-
-def test_an_answer_without_end_is_not_read_to_its_end(sink: OtlpSink, receiver: Received):
-    receiver.answers.append(status(200, b"x" * (2 << 20)))
-    assert sink.write(VARIANTS["orphan"]()) is None
-    assert sink.write(VARIANTS["orphan"]()) is None
 
 
 def test_a_source_without_a_version_is_a_service_without_one(sink: OtlpSink, receiver: Received):
@@ -406,24 +501,10 @@ def test_a_source_without_a_version_is_a_service_without_one(sink: OtlpSink, rec
     assert "service.version" not in said
 
 
-def test_a_session_that_measured_nothing_sends_no_metrics(sink: OtlpSink, receiver: Received):
-    run = Recorder("s")
-    run.add(1, query("s", embedding_model=""))
-    sink.write(run.events)
-    assert receiver.metrics == {}
-
-
-def test_logs_may_be_wanted_without_metrics(receiver: Received):
-    sink = OtlpSink(f"http://{receiver.address}", signals=("logs",))
-    sink.write(VARIANTS["evaluation"]())
-    sink.close()
-    assert receiver.logs
-    assert receiver.metrics == {}
-
-
 def test_every_kind_of_attribute_has_its_form():
     forms = {"s": "text", "b": True, "i": 7, "f": 0.5, "t": ("a", "b")}
-    span = spans(Session(VARIANTS["orphan"]()), (lambda _: forms,))[0]
-    (sent,) = trace_request({"s": [span]}).resource_spans[0].scope_spans[0].spans
+    rows = tuple(Row(key, Level.OWN, lambda _, value=value: value, "") for key, value in forms.items())
+    span = spans(Session(VARIANTS["orphan"]()), {"generation": rows})[0]
+    (sent,) = trace_request([({"service.name": "s"}, [span])]).resource_spans[0].scope_spans[0].spans
     kinds = {pair.key: pair.value.WhichOneof("value") for pair in sent.attributes}
     assert list(kinds.values()) == ["string_value", "bool_value", "int_value", "double_value", "array_value"]

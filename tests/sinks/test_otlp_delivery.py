@@ -19,9 +19,14 @@ from support.otlp_receiver import (
     http_receiver,
     status,
 )
+from support.trickling import trickling
 
+from spanforge._warnings import settle
 from spanforge.delivery.ledger import SinkLedger
+from spanforge.exceptions import SinkWriteError
 from spanforge.sdk import SFClientConfig, SFRAGClient
+from spanforge.sinks._endpoint import parse_endpoint
+from spanforge.sinks._otlp_http import HttpTransport
 from spanforge.sinks.otlp import OtlpSink
 from spanforge.sinks.spool import Spool
 
@@ -49,6 +54,17 @@ def ledger(client: SFRAGClient) -> SinkLedger:
     (found,) = client.get_status().sinks.values()
     assert found.balanced
     return found
+
+
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.1 200 OK\r\nserver: ", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"]
+)
+def test_an_answer_that_trickles_is_given_up(head: bytes):
+    with trickling(head, b"a") as url:
+        endpoint = parse_endpoint(url, "endpoint")
+        transport = HttpTransport(endpoint, None, {}, timeout_s=0.2, certificate="", compress=False)
+        with pytest.raises(SinkWriteError, match="TimeoutError"):
+            transport.send("traces", b"")
 
 
 def test_sessions_arrive_whole_in_one_request(client: SFRAGClient):
@@ -114,6 +130,7 @@ def test_a_receiver_that_refuses_costs_the_events_and_is_said_once(
             for number in range(5):
                 run(client, number)
             client.flush(10)
+        settle(5)
         found = ledger(client)
         assert found.accepted == 20
         assert found.delivered == 0

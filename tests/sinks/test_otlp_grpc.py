@@ -8,10 +8,12 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from support.golden import VARIANTS
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from support.golden import VARIANTS, measure
 from support.otlp_receiver import Received, grpc_receiver
 
 from spanforge.exceptions import ConfigError, MissingExtraError, SinkWriteError
+from spanforge.sinks.base import Receipt
 from spanforge.sinks.otlp import OtlpSink
 
 
@@ -45,10 +47,11 @@ def fails_with(sink: OtlpSink) -> SinkWriteError:
 
 
 def test_traces_logs_and_metrics_arrive_with_the_metadata(sink: OtlpSink, receiver: Received):
+    measure(sink, "evaluation")
     assert sink.write(VARIANTS["evaluation"]()) is None
     assert len(receiver.distinct_spans) == 7
     assert len(receiver.logs) == 4
-    assert "gen_ai.client.operation.duration" in receiver.metrics
+    assert "gen_ai.client.inference.duration" in receiver.metrics
     assert receiver.requests[0][1]["x-key"] == "k"
 
 
@@ -65,6 +68,19 @@ def test_refusals_say_whether_to_try_again(sink: OtlpSink, receiver: Received, c
     receiver.answers.append(abort(code))
     error = fails_with(sink)
     assert (error.reason, error.retryable) == (f"grpc_{code.name.lower()}", retryable)
+
+
+def test_an_answer_that_is_none_is_no_delivery(sink: OtlpSink, receiver: Received):
+    receiver.reply = b"<html>"
+    error = fails_with(sink)
+    assert (error.reason, error.retryable) == ("answer_unreadable", True)
+
+
+def test_spans_refused_among_others_are_counted_and_said(sink: OtlpSink, receiver: Received):
+    refusal = ExportTraceServiceResponse()
+    refusal.partial_success.rejected_spans = 1
+    receiver.reply = refusal.SerializeToString()
+    assert sink.write(VARIANTS["orphan"]()) == Receipt(failed=1, last_error="partial_success")
 
 
 def test_the_time_to_wait_is_read_from_the_details(sink: OtlpSink, receiver: Received):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter, deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -390,10 +391,11 @@ def test_a_segment_that_is_gone_is_nobodys(tmp_path: Path, monkeypatch: pytest.M
     assert adopt(path) is None
 
 
-def test_a_damaged_line_between_whole_ones_is_passed_over(tmp_path: Path):
+@pytest.mark.parametrize("line", [b"{damaged", replace(events(1)[0], event_type="spanforge.pruned").encode()])
+def test_what_is_no_event_is_passed_over_between_events(tmp_path: Path, line: bytes):
     first, second = events(2)
     path = tmp_path / "00000000000000000001-1-abc.spool.jsonl"
-    path.write_bytes(first.encode() + b"\n{damaged\n" + second.encode() + b"\n")
+    path.write_bytes(b"\n".join([line, first.encode(), line, second.encode(), line, b""]))
     receiver = Receiver()
     assert Spool(receiver, tmp_path, max_age_s=float("inf")).idle() is None
     assert receiver.got == ids([first, second])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ from support.writers import write_rows
 from spanforge.exceptions import ConfigError, SinkWriteError
 from spanforge.namespaces.event import Event
 from spanforge.reader import read_events
-from spanforge.sessions.aggregate import SessionAggregate
 from spanforge.sinks._quiet import Quiet
 from spanforge.sinks._schema import MIGRATIONS
+from spanforge.sinks._session_table import fold_events
 from spanforge.sinks.sqlite import SqliteSink
 
 POSIX = os.name == "posix"
@@ -359,92 +360,294 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     sink.close()
 
 
-# -- the view ---------------------------------------------------------------------------------------------------
-
-LATENCIES = st.floats(0, 1e6) | st.sampled_from([0.0, 0.0005, 0.0015, 0.0025, 2.5, 1e300])
-STATUSES = st.sampled_from(["ok", "partial", "error", "timeout"])
-COUNTS = st.integers(0, 100_000) | st.just(2**62)
+# -- sessions (tests/analysis/test_one_fold.py has the law) -----------------------------------------------------------
 
 
-def _stage(event_type: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
-    return st.tuples(st.just(event_type), st.fixed_dictionaries({}, optional=fields))
+def sound(number: int, **fields: Any) -> Event:
+    """Return an event whose payload is what its type says."""
+    item = event(number, **fields)
+    return replace(item, payload={name: value for name, value in item.payload.items() if name != "number"})
 
 
-STAGES = st.one_of(
-    _stage("llm.rag.query", latency_ms=LATENCIES, retriever_name=st.sampled_from(["", "a", "b"])),
-    _stage(
-        "llm.rag.retrieved",
-        latency_ms=LATENCIES,
-        status=STATUSES,
-        chunks=st.lists(st.fixed_dictionaries({"chunk_id": st.sampled_from("abc")}), max_size=3),
-    ),
-    _stage("llm.rag.reranked", latency_ms=LATENCIES, status=STATUSES),
-    _stage(
-        "llm.rag.generated",
-        latency_ms=LATENCIES,
-        status=STATUSES,
-        grounding_score=st.floats(0, 1) | st.sampled_from([0.5e-9, 1.5e-9, 0.1]),
-        prompt_tokens=COUNTS,
-        output_tokens=COUNTS,
-        chunk_ids_used=st.lists(st.sampled_from("abcd"), max_size=4),
-    ),
-    _stage("llm.rag.evaluated", latency_ms=LATENCIES),
-    _stage("llm.rag.session", error_type=st.just("KeyError"), status=STATUSES),
-)
-
-
-@given(st.lists(STAGES, min_size=1, max_size=8), st.randoms())
-@settings(LAW, max_examples=40)
-def test_the_view_of_a_session_is_the_fold(tmp_path: Path, stages: list[tuple[str, dict[str, Any]]], rng: Any) -> None:
-    stages = [("llm.rag.query", {}), *stages]
-    stored = [event(number, event_type=kind, **payload) for number, (kind, payload) in enumerate(stages)]
-    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
-    sink = SqliteSink(path)
-    shuffled = list(stored)
-    rng.shuffle(shuffled)
-    sink.write(shuffled)
-    sink.close()
-    view, fold = session_row(path), SessionAggregate.of(*stored).summary("s1")
-    absurd = any(payload.get("latency_ms") == 1e300 or 2**62 in payload.values() for _, payload in stages)
-    for name, value in view.items():
-        expected = getattr(fold, name, None)
-        if name in ("first_event_at", "last_event_at", "events", "ended", "from_stages"):
-            continue
-        if absurd and isinstance(value, (int, float)):
-            assert value == pytest.approx(expected)
-        else:
-            assert value == expected, name
-    assert view["events"] == len(stored)
-    assert view["ended"] == any(kind == "llm.rag.session" for kind, _ in stages)
-    assert view["from_stages"] == 1
-    assert (view["first_event_at"], view["last_event_at"]) == (stored[0].timestamp, stored[-1].timestamp)
-
-
-def test_sessions_without_stages_show_what_their_summaries_say(tmp_path: Path) -> None:
+def test_of_several_summaries_without_stages_the_last_counts(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
-    summary = {
-        "total_queries": 1,
-        "total_chunks_used": 2,
-        "total_input_tokens": 100,
-        "avg_grounding_score": 0.5,
-        "min_grounding_score": 0.4,
-        "grounding_count": 1,
-        "total_latency_ms": 12.5,
-        "retriever_name": "pinecone",
-        "status": "ok",
-    }
-    other = {**summary, "avg_grounding_score": 0.8, "grounding_count": 2, "status": "partial", "retriever_name": ""}
+    fields = {"event_type": "llm.rag.session", "retriever_name": "pinecone", "total_chunks_used": 2}
     sink = SqliteSink(path)
-    sink.write([event(1, event_type="llm.rag.session", **summary), event(2, event_type="llm.rag.session", **other)])
-    sink.write([event(3, session_id="s2", event_type="llm.feedback.submitted")])
-    sink.write([event(4, session_id="", event_type="llm.feedback.submitted")])
+    sink.write([sound(2, total_queries=2, status="partial", **fields), sound(1, total_queries=1, **fields)])
     view = session_row(path)
-    assert view["from_stages"] == 0
-    assert (view["total_queries"], view["total_chunks_used"], view["total_input_tokens"]) == (2, 4, 200)
-    assert view["avg_grounding_score"] == pytest.approx(0.7)
-    assert (view["min_grounding_score"], view["grounding_count"], view["total_latency_ms"]) == (0.4, 3, 25.0)
-    assert (view["status"], view["retriever_name"], view["ended"]) == ("partial", "pinecone", 1)
-    feedback_only = session_row(path, "s2")
-    assert (feedback_only["status"], feedback_only["total_queries"], feedback_only["ended"]) == ("ok", 0, 0)
-    assert len(rows(path, "SELECT * FROM sessions")) == 2
+    assert (view["from_stages"], view["ended"], view["events"]) == (0, 1, 2)
+    assert (view["total_queries"], view["total_chunks_used"], view["status"]) == (2, 2, "partial")
+    sink.write([sound(0, prompt_tokens=7, event_type="llm.rag.generated", model="m")])
+    view = session_row(path)
+    assert (view["from_stages"], view["total_queries"], view["total_input_tokens"]) == (1, 0, 7), "a late stage"
+    sink.close()
+
+
+def test_events_of_no_session_and_damaged_ones_are_stored_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    damaged = sound(1, latency_ms=-1.0)
+    sink.write([sound(0), damaged, replace(sound(2), session_id="")])
+    assert session_row(path)["events"] == 1
+    assert rows(path) == [(3,)]
+    assert rows(path, "SELECT * FROM damage") == [("payload", 1)]
+    assert rows(path, "SELECT * FROM folded") == [(3, 1)]
+    sink.close()
+
+
+def test_two_organisations_may_use_one_session_id(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    sink.write([sound(0, retriever_name="a"), replace(sound(1, retriever_name="b"), org_id="acme")])
+    assert rows(path, "SELECT org_id, retriever_name, total_queries FROM sessions ORDER BY 1") == [
+        ("", "a", 1),
+        ("acme", "b", 1),
+    ]
+    sink.close()
+
+
+def test_a_session_is_forgotten_with_its_last_event(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    sink.write([sound(0), sound(1), sound(2, session_id="s2")])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM events WHERE seq = 1")
+        assert len(rows(path, "SELECT * FROM sessions")) == 2
+        connection.execute("DELETE FROM events WHERE seq = 2")
+    assert rows(path, "SELECT session_id FROM sessions") == [("s2",)]
+    assert len(rows(path, "SELECT * FROM session_state")) == 1
+    sink.close()
+
+
+def test_an_id_is_one_event_within_its_session_and_its_organisation(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    mine, other = sound(0), replace(sound(0, session_id="s2"))
+    theirs = replace(mine, org_id="acme")
+    assert {mine.event_id} == {one.event_id for one in (mine, other, theirs)}
+    sink, second = SqliteSink(path), SqliteSink(path)
+    sink.write([mine, other, mine])
+    second.write([theirs, other])
+    sink.write([theirs, mine])
+    assert list(read_events(path)) == list(read_events(path, unique=True)) == [mine, other, theirs]
+    assert rows(path, "SELECT org_id, session_id, total_queries FROM sessions ORDER BY 1, 2") == [
+        ("", "s1", 1),
+        ("", "s2", 1),
+        ("acme", "s1", 1),
+    ]
+    sink.close()
+    second.close()
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [1, 2], [2]])
+def test_what_is_unsound_keeps_no_sound_event_out(tmp_path: Path, cuts: list[int]) -> None:
+    path = tmp_path / "events.db"
+    first, other = sound(0, retriever_name="first"), sound(0, retriever_name="other")
+    unsound = replace(first, payload={**first.payload, "latency_ms": "12"})
+    sink, batch = SqliteSink(path), [unsound, first, unsound, other]
+    for start, stop in zip([0, *cuts], [*cuts, len(batch)], strict=True):
+        sink.write(batch[start:stop])
+    assert list(read_events(path)) == [unsound, first], "and what was stored stays"
+    assert rows(path, "SELECT retriever_name, total_queries, events FROM sessions") == [("first", 1, 1)]
+    assert rows(path, "SELECT * FROM damage") == [("payload", 1)]
+    sink.close()
+
+
+def test_of_several_that_are_one_the_stored_one_is_folded(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    second_version(path, [sound(0), sound(1, retriever_name="stored"), sound(2)])
+    sink = SqliteSink(path)
+    sink.write([sound(1, retriever_name="later"), sound(3, session_id="s2"), sound(3, session_id="s2", total=1)])
+    assert rows(path, "SELECT retriever_name, total_queries FROM sessions") == [("stored", 3), ("", 1)]
+    assert len(list(read_events(path))) == 4
+    sink.close()
+
+
+OLD_ROW = "INSERT INTO events (event_id, event_type, timestamp, session_id, line) VALUES (?, ?, ?, ?, ?)"
+
+
+def old_row(item: Event) -> tuple[str, ...]:
+    return item.event_id, item.event_type, item.timestamp, item.session_id, item.encode().decode("ascii")
+
+
+def test_a_database_of_the_first_version_gets_its_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spanforge.sinks._session_table._MOST", 2)
+    path = tmp_path / "events.db"
+    before = [sound(0), replace(sound(1, session_id="s2"), org_id="acme"), sound(2), sound(3)]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in (*MIGRATIONS[0], "PRAGMA user_version = 1"):
+            connection.execute(statement)
+        connection.executemany(OLD_ROW, map(old_row, before))
+        connection.execute("INSERT INTO events VALUES (NULL, 'x', 'llm.rag.query', '', 's1', 'no event')")
+    sink = SqliteSink(path)
+    sink.write([sound(4)])
+    assert rows(path, "SELECT seq FROM folded") == [(2,)], "a part at a time"
+    sink.write([])
+    sink.write([replace(before[1])])
+    assert rows(path, "SELECT org_id, session_id, total_queries FROM sessions ORDER BY 1") == [
+        ("", "s1", 4),
+        ("acme", "s2", 1),
+    ]
+    assert rows(path, "SELECT * FROM damage") == [("not JSON", 1)]
+    assert rows(path, "SELECT org_id FROM events WHERE session_id = 's2'") == [("acme",)]
+    sink.close()
+
+
+def fold_as_before(connection: sqlite3.Connection) -> None:
+    """Fold what is stored as it was folded when nobody knew what sessions cost."""
+    connection.execute("ALTER TABLE session ADD COLUMN total_cost_usd")
+    connection.execute("ALTER TABLE folded RENAME COLUMN unsessioned TO without_session")
+    fold_events(connection, {}, 0)
+    connection.execute("ALTER TABLE folded RENAME COLUMN without_session TO unsessioned")
+    connection.execute("ALTER TABLE session DROP COLUMN total_cost_usd")
+
+
+def second_version(path: Path, stored: list[Event]) -> list[tuple[Any, ...]]:
+    """Make a store as it was when an id was one event's for all, the last two events not folded; return its rows."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in (*MIGRATIONS[0], *MIGRATIONS[1], "PRAGMA user_version = 2"):
+            connection.execute(statement)
+        connection.executemany(OLD_ROW, map(old_row, stored[:-2]))
+        connection.executemany(
+            "UPDATE events SET org_id = ? WHERE event_id = ?", [(e.org_id, e.event_id) for e in stored]
+        )
+        fold_as_before(connection)
+        connection.executemany(OLD_ROW, map(old_row, stored[-2:]))
+        connection.execute("INSERT INTO events VALUES (99, 'gone', '', '', '', '', '')")
+        connection.execute("DELETE FROM events WHERE seq = 99")
+        connection.execute("CREATE VIEW mine AS SELECT count(*) FROM events")
+    return rows(path, "SELECT seq, event_id, line FROM events")
+
+
+STORED = [sound(n, session_id=f"s{n % 2}") for n in range(5)]
+STORED[1] = replace(STORED[1], org_id="acme")
+STORED[4] = replace(STORED[4], org_id="acme")
+
+
+def check_as_of_today(path: Path, before: list[tuple[Any, ...]], added: int) -> None:
+    """Check that a store has today's shape, what it had before, and so many events more."""
+    assert rows(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+    assert rows(path, "SELECT seq, event_id, line FROM events ORDER BY seq")[: len(before)] == before
+    sums = "SELECT org_id, session_id, total_queries FROM sessions ORDER BY 1, 2"
+    assert [row for row in rows(path, sums) if row[1] in {"s0", "s1"}] == [
+        ("", "s0", 2),
+        ("", "s1", 1),
+        ("acme", "s0", 1),
+        ("acme", "s1", 1),
+    ]
+    assert rows(path, "SELECT * FROM mine") == [(len(before) + added,)]
+
+
+def test_a_store_of_the_second_version_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    before = second_version(path, STORED)
+    sink = SqliteSink(path)
+    again = replace(STORED[0], session_id="elsewhere")
+    sink.write([*STORED, again])
+    check_as_of_today(path, before, 1)
+    assert rows(path, "SELECT seq > 99 FROM events WHERE session_id = 'elsewhere'") == [(1,)], "no place is given twice"
+    sink.close()
+
+
+def test_a_store_of_the_third_version_learns_who_its_sessions_name(tmp_path: Path) -> None:
+    stored = [replace(sound(n, session_id=f"s{n % 2}", namespace="kb"), actor_id="ann") for n in range(4)]
+    fresh, path = SqliteSink(tmp_path / "fresh.db"), tmp_path / "events.db"
+    fresh.write(stored)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.create_function("org_of", 1, lambda _: "")
+        for step in MIGRATIONS[:3]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute("PRAGMA user_version = 3")
+        row = (
+            "INSERT INTO events (event_id, event_type, timestamp, session_id, org_id, line) VALUES (?, ?, ?, ?, '', ?)"
+        )
+        connection.executemany(row, map(old_row, stored))
+        fold_as_before(connection)
+        connection.execute("DELETE FROM mention WHERE kind IN ('actor', 'namespace')")
+    sink = SqliteSink(path)
+    sink.write([])
+    named = "SELECT kind, text, session_id, times FROM mention JOIN session ON session.id = session ORDER BY 1, 2, 3"
+    assert {row[:2] for row in rows(path, named)} > {("actor", "ann"), ("namespace", "kb")}
+    for query in (named, "SELECT * FROM sessions ORDER BY session_id", "SELECT * FROM tally"):
+        assert rows(path, query) == rows(tmp_path / "fresh.db", query)
+    for one in (fresh, sink):
+        one.close()
+
+
+def test_a_writer_of_the_third_version_folds_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    sink = SqliteSink(path)
+    sink.write([sound(0)])
+    with closing(sqlite3.connect(path)) as earlier, pytest.raises(sqlite3.OperationalError):
+        earlier.execute("UPDATE folded SET seq = ?, unsessioned = unsessioned + ?", (1, 0))
+    sink.close()
+
+
+def test_writers_that_find_an_older_store_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    before, start = second_version(path, STORED), threading.Barrier(3)
+
+    def write(number: int) -> None:
+        sink = SqliteSink(path)
+        start.wait(60)
+        sink.write([*STORED, sound(100 + number, session_id="new")])
+        sink.close()
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    check_as_of_today(path, before, 3)
+
+
+_KILLED = """
+import os, sqlite3, sys
+from spanforge.sinks._schema import migrate
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA journal_mode = WAL")
+connection.set_trace_callback(lambda statement: os._exit(9) if statement.startswith(sys.argv[2]) else None)
+migrate(connection)
+"""
+
+
+@pytest.mark.parametrize("at", ["DROP TABLE events", "CREATE INDEX events_by_type", "DROP VIEW sessions", "COMMIT"])
+def test_a_writer_that_is_killed_while_it_moves_a_store_leaves_it_as_it_was(tmp_path: Path, at: str) -> None:
+    path = tmp_path / "events.db"
+    before = second_version(path, STORED)
+    assert subprocess.run([sys.executable, "-c", _KILLED, path, at], check=False).returncode == 9
+    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert rows(path, "SELECT seq, event_id, line FROM events") == before
+    sink = SqliteSink(path)
+    sink.write([])
+    check_as_of_today(path, before, 0)
+    sink.close()
+
+
+def test_sessions_that_were_folded_before_the_fold_knew_of_costs_get_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    costs = {"all": [0.1, 0.2], "some": [0.1, None], "none": [None], "free": [0.0]}
+    calls = [(name, cost) for name, found in costs.items() for cost in found]
+    sink = SqliteSink(path)
+    for number, (name, cost) in enumerate(calls):
+        fields = {} if cost is None else {"cost_usd": cost}
+        sink.write([sound(number, session_id=name, event_type="llm.rag.generated", model="m", **fields)])
+    sink.close()
+    told = "SELECT session_id, total_cost_usd FROM session"
+    expected = [("all", 0.3), ("some", None), ("none", None), ("free", 0.0)]
+    assert rows(path, told) == expected
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP VIEW sessions")
+        connection.execute("ALTER TABLE session DROP COLUMN total_cost_usd")
+        connection.execute("ALTER TABLE folded RENAME COLUMN without_session TO unsessioned")
+        connection.execute("CREATE VIEW sessions AS SELECT session_id FROM session")
+        connection.execute("PRAGMA user_version = 3")
+    sink = SqliteSink(path)
+    sink.write([])
+    assert rows(path, told) == expected
+    # Every session is folded on from its state.
+    for number, name in enumerate(costs):
+        sink.write([sound(99 + number, session_id=name, event_type="llm.rag.generated", model="m", cost_usd=0.5)])
+    assert rows(path, told) == [("all", 0.8), ("some", None), ("none", None), ("free", 0.5)]
     sink.close()

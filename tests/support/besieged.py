@@ -16,7 +16,7 @@ from support.processes import environment
 from support.serving import port_of, told
 
 from spanforge.reference import User
-from spanforge.server.keys import KEYS_FILE, KeyStore
+from spanforge.server.auth.keys import KEYS_FILE, KeyStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

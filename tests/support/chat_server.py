@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from support.loopback import answering
 
 Reply = Callable[[dict[str, Any]], "str | int"]
 """From a request's body to the answer's text, or to the status of a failure."""
@@ -30,17 +31,8 @@ class ChatServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-@contextmanager
-def chat_server(reply: Reply, delay: float = 0.0) -> Iterator[ChatServer]:
-    server = ChatServer(reply, delay)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def chat_server(reply: Reply, delay: float = 0.0) -> AbstractContextManager[ChatServer]:
+    return answering(ChatServer(reply, delay))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -59,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply, {"error": {"message": "no: " + json.dumps(body), "type": "test"}})
         elif self.path.endswith("/embeddings"):
             texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-            data = [{"object": "embedding", "index": i, "embedding": _vector(t)} for i, t in enumerate(texts)]
+            data = [{"object": "embedding", "index": i, "embedding": vector(t)} for i, t in enumerate(texts)]
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             self._send(200, {"object": "list", "data": data, "model": body["model"], "usage": usage})
         elif self.path.endswith("/messages"):
@@ -125,5 +117,5 @@ def _words(text: str) -> list[str]:
     return [word + " " for word in text.split(" ")[:-1]] + text.split(" ")[-1:]
 
 
-def _vector(text: str) -> list[float]:
+def vector(text: str) -> list[float]:
     return [float(sum(ord(c) for c in text) % 7 + 1), float(len(text) % 5 + 1), 1.0, 2.0]

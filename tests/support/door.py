@@ -52,11 +52,18 @@ class Place(NamedTuple):
 
     def call(self, rag: SFRAGClient, feedback: SFFeedbackClient, value: Any) -> Any:
         """Make the call with this value and good ones for the other arguments; a scope is entered and left."""
+        return self._on_owner(rag, feedback, lambda owner: self._call(owner, value))
+
+    def call_with(self, rag: SFRAGClient, feedback: SFFeedbackClient, *values: Any) -> Any:
+        """Make the call with these arguments, by place, and no others."""
+        return self._on_owner(rag, feedback, lambda owner: getattr(owner, self.method)(*values))
+
+    def _on_owner(self, rag: SFRAGClient, feedback: SFFeedbackClient, call: Callable[[Any], Any]) -> Any:
         owner = {"sf_rag": rag, "sf_feedback": feedback}.get(self.owner)
         if owner is not None:
-            return self._call(owner, value)
+            return call(owner)
         with _OWNERS[self.owner](rag) as scope:
-            return self._call(scope, value)
+            return call(scope)
 
     def _call(self, owner: Any, value: Any) -> Any:
         arguments = {**_needed(getattr(owner, self.method)), self.argument: value}
@@ -95,7 +102,9 @@ def _arguments(method: str, member: Callable[..., Any]) -> Iterator[str]:
         if parameter.kind is parameter.VAR_KEYWORD:
             target = _DETAILS_OF.get(method)
             yield from (
-                inspect.signature(getattr(SFRAGClient, target)).parameters.keys() - {"self", "query"} if target else ()
+                sorted(inspect.signature(getattr(SFRAGClient, target)).parameters.keys() - {"self", "query"})
+                if target
+                else ()
             )
             yield "no_such_keyword" if target else parameter.name
         else:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from spanforge import _clock, _ids
-from spanforge.namespaces._payload import Payload
-from spanforge.namespaces.event import Event
+from spanforge.namespaces.event import NOT_SAMPLED, Event
+from spanforge.namespaces.feedback import FeedbackRating, FeedbackSubmittedPayload
+from spanforge.namespaces.payload import Payload
 from spanforge.namespaces.retrieval import (
+    EscalationPayload,
     RAGEvaluationPayload,
     RAGSessionPayload,
     RAGSpanPayload,
@@ -14,7 +19,7 @@ from spanforge.namespaces.retrieval import (
     RetrievalResultPayload,
     RetrievedChunk,
 )
-from spanforge.sessions.aggregate import SessionAggregate
+from spanforge.sessions.fold import SessionAggregate
 
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 QUERY_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -25,6 +30,8 @@ TYPES = {
     RAGSpanPayload: "llm.rag.generated",
     RAGEvaluationPayload: "llm.rag.evaluated",
     RAGSessionPayload: "llm.rag.session",
+    EscalationPayload: "llm.rag.escalated",
+    FeedbackSubmittedPayload: "llm.feedback.submitted",
 }
 
 
@@ -236,6 +243,108 @@ def orphan() -> list[Event]:
     return run.events
 
 
+def rich() -> list[Event]:
+    """All that can be said, with an escalation, and feedback a day later."""
+    run = Recorder("golden-rich", 7)
+    run.add(12.5, query(run.session_id, embedding_provider="OpenAI", conversation_id="chat-42"), actor_id="user-7")
+    run.add(45, retrieved(run.session_id, budget_exhausted=True, ceiling_reached="chunk limit of 40 reached"))
+    run.add(70, reranked(run.session_id, input_count=None))
+    said = {
+        "provider": "Azure OpenAI",
+        "response_id": "resp-1",
+        "response_model": "gpt-4o-2024-08-06",
+        "finish_reasons": ("stop", "length"),
+        "cached_tokens": 1000,
+        "cache_write_tokens": 200,
+        "reasoning_tokens": 300,
+        "temperature": 0.2,
+        "cost_usd": 0.0125,
+        "cost_basis": "genai-prices 0.2.3, prices of 2026-11-01",
+    }
+    run.add(930, generated(run.session_id, **said))
+    run.add(1040, evaluated(run.session_id, span_name="rag-generation"))
+    run.add(1041, EscalationPayload(run.session_id, "low-grounding", "grounding", 2, 0.3, 0.5))
+    run.end(1045, conversation_id="chat-42")
+    rating = FeedbackSubmittedPayload(
+        feedback_id="01KDVD6H000000000000000001",
+        session_id=run.session_id,
+        trace_id="",
+        rating=FeedbackRating.STAR_2,
+        value=0.25,
+    )
+    run.add(86_400_000, rating)
+    return run.events
+
+
+def second_turn() -> list[Event]:
+    """The second run of a session id that ended: an id of its own, and the conversation in common."""
+    run = Recorder("golden-turn~2", 8)
+    run.add(12.5, query(run.session_id, conversation_id="golden-turn"))
+    run.add(45, retrieved(run.session_id))
+    run.add(900, generated(run.session_id))
+    return run.end(905, conversation_id="golden-turn")
+
+
+def fallback() -> list[Event]:
+    """A model that failed, another that answered in its place, and a judgement of that one."""
+    run = Recorder("golden-fallback", 9)
+    run.add(12.5, query(run.session_id))
+    run.add(45, retrieved(run.session_id))
+    failed = {"status": "error", "error_message": "RateLimitError", "grounding_score": None, "finish_reason": None}
+    run.add(100, generated(run.session_id, latency_ms=50.0, prompt_tokens=None, output_tokens=None, **failed))
+    run.add(900, generated(run.session_id, model="small", latency_ms=700.0))
+    run.add(1000, evaluated(run.session_id, latency_ms=80.0))
+    return run.end(1005)
+
+
+def absent() -> list[Event]:
+    """Nothing but what the calls require."""
+    run = Recorder("golden-absent", 10)
+    run.add(1, RetrievalQueryPayload(run.session_id, QUERY_HASH, embedding_model="e5", assumed=("top_k",)))
+    run.add(2, RetrievalResultPayload(run.session_id))
+    run.add(3, RerankPayload(run.session_id, "reranker"))
+    run.add(4, RAGSpanPayload(run.session_id, model="m"))
+    run.add(5, RAGEvaluationPayload(run.session_id))
+    return run.end(6)
+
+
+def streaming() -> list[Event]:
+    """A stream that its reader broke off."""
+    run = Recorder("golden-streaming", 11)
+    run.add(12.5, query(run.session_id))
+    run.add(45, retrieved(run.session_id))
+    stopped = {"status": "cancelled", "output_tokens": None, "finish_reason": None, "grounding_score": None}
+    run.add(900, generated(run.session_id, time_to_first_token_ms=120.0, stream=True, **stopped))
+    return run.end(905)
+
+
+def one_breath() -> list[Event]:
+    """A whole run reported when it was over."""
+    run = Recorder("golden-breath", 12)
+    run.add(0.1, query(run.session_id))
+    run.add(0.2, retrieved(run.session_id))
+    run.add(0.3, reranked(run.session_id))
+    run.add(0.4, generated(run.session_id))
+    run.add(0.5, evaluated(run.session_id))
+    return run.end(0.6)
+
+
+def foreign_parent(session_id: str = "golden-parent", offset: int = 13, **flags: str) -> list[Event]:
+    """Under a span of the application's own, whose trace is taken."""
+    run = Recorder(session_id, offset)
+    trace = {"trace_id": "0af7651916cd43dd8448eb211c80319c", **flags}
+    run.add(12.5, query(run.session_id), **trace)
+    run.add(45, retrieved(run.session_id), **trace)
+    run.end(50)
+    run.events[-1] = replace(run.events[-1], **trace, parent_span_id="b7ad6b7169203331")
+    return run.events
+
+
+def unsampled_parent() -> list[Event]:
+    """Under a span of a trace that is not sampled, so that no span is sent."""
+    return foreign_parent("golden-unsampled", 14, trace_flags=NOT_SAMPLED)
+
+
 VARIANTS = {
     "plain": plain,
     "rerank": rerank,
@@ -243,4 +352,18 @@ VARIANTS = {
     "error": error,
     "timeout": timeout,
     "orphan": orphan,
+    "rich": rich,
+    "second turn": second_turn,
+    "fallback": fallback,
+    "absent": absent,
+    "streaming": streaming,
+    "one breath": one_breath,
+    "foreign parent": foreign_parent,
+    "unsampled parent": unsampled_parent,
 }
+
+
+def measure(sink: Any, variant: str) -> None:
+    """Let a sink measure what it would be told of while these events were made."""
+    for event in VARIANTS[variant]():
+        sink.meter.record(event.event_type, event.payload)

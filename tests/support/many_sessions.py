@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -96,3 +97,36 @@ def _event(  # noqa: PLR0917  what differs from event to event, in the order of 
         org_id=org,
         payload={"session_id": session_id, **payload},
     )
+
+
+def _worse(event: Event, random: Random) -> Event:
+    """Return an event of a release that is slower, grounds worse, costs more and is often escalated and disliked."""
+    payload: dict[str, Any] = dict(event.payload)
+    if event.event_type == "llm.rag.generated":
+        payload |= {"latency_ms": payload["latency_ms"] * 3, "cost_usd": 0.02, "chunk_ids_used": []}
+        if "grounding_score" in payload:
+            payload["grounding_score"] *= 0.7
+    elif event.event_type == "llm.rag.evaluated":
+        escalated = random.random() < 0.5
+        payload = {"session_id": event.session_id, "rule": "low", "trigger": "manual"} if escalated else payload
+        kind = "llm.rag.escalated" if escalated else event.event_type
+        return replace(event, event_type=kind, payload=payload, tags={"release": "2"})
+    return replace(event, payload=payload, tags={"release": "2"})
+
+
+def _rated(event: Event, rating: str, value: float) -> Event:
+    payload = {"feedback_id": "f", "session_id": event.session_id, "trace_id": "", "rating": rating, "value": value}
+    return replace(event, event_id=f"{event.event_id[:-1]}Z", event_type="llm.feedback.submitted", payload=payload)
+
+
+def two_releases(count: int) -> list[Event]:
+    """Return this many sessions of each of two releases; the second does worse. Every other one is rated."""
+    random, found = Random(5), list[Event]()  # noqa: S311  the same each time
+    for event in many_events(count):
+        found.append(replace(event, tags={"release": "1"}))
+    for event in many_events(count, first=count):
+        found.append(_worse(event, random))
+    for number, event in enumerate([one for one in found if one.event_type == "llm.rag.session"]):
+        if number % 2:
+            found.append(_rated(event, "thumbs_up" if event.tags == {"release": "1"} else "thumbs_down", 0.5))
+    return found

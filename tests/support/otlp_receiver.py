@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import socket
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import grpc
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from support.loopback import answering
 
 REQUESTS = {
     "/v1/traces": ExportTraceServiceRequest,
@@ -37,6 +37,7 @@ class Received:
     answers: deque[Callable[[Any], None]] = field(default_factory=deque)
     max_bytes: int | None = None
     address: str = ""
+    reply: bytes = b""
 
     def of(self, kind: type) -> list[Any]:
         return [message for _, _, message in self.requests if isinstance(message, kind)]
@@ -63,6 +64,14 @@ class Received:
             for resource in request.resource_logs
             for scope in resource.scope_logs
             for record in scope.log_records
+        ]
+
+    @property
+    def resources(self) -> list[dict[str, str]]:
+        return [
+            {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+            for request in self.of(ExportTraceServiceRequest)
+            for resource in request.resource_spans
         ]
 
     @property
@@ -149,14 +158,8 @@ def http_receiver(wrap: Callable[[socket.socket], socket.socket] | None = None) 
     if wrap is not None:
         server.socket = wrap(server.socket)
     received.address = f"127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with answering(server):
         yield received
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Service(grpc.GenericRpcHandler):
@@ -173,7 +176,7 @@ class _Service(grpc.GenericRpcHandler):
             if self._received.answers:
                 self._received.answers.popleft()(context)
             self._received.requests.append((call.method, metadata, kind.FromString(body)))
-            return b""
+            return self._received.reply
 
         return grpc.unary_unary_rpc_method_handler(export)
 

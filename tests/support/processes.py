@@ -27,13 +27,16 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def start(script: str, folder: Path, *arguments: str, **extra: str) -> subprocess.Popen[str]:
-    """Start a script in `folder` and leave it running; standard output and error are pipes."""
+    """Start a script in `folder` and leave it running; standard output and error are pipes.
+
+    Leaving may take long where others keep the processors busy: tests of what it takes set their own limit.
+    """
     file = folder / "script.py"
     file.write_text(dedent(script))
     return subprocess.Popen(
         [sys.executable, "-W", "error", str(file), *arguments],
         cwd=folder,
-        env=environment(**extra),
+        env=environment(**{"SPANFORGE_EXIT_TIMEOUT_S": "30", **extra}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from support.golden import VARIANTS
 
-from spanforge.conventions import aitf, genai, ocsf, openinference, own
-from spanforge.conventions.session import Session
-from spanforge.conventions.spans import Contribution, spans
-from spanforge.conventions.transparency import TransparencyError, transparency
+from spanforge.sinks._otlp_transport import Answer
+from spanforge.sinks.otlp import OtlpSink
+from spanforge.standards import aitf, genai, ocsf, ocsf_aitf, openinference, own
+from spanforge.standards.transparency import TransparencyError, transparency
+from spanforge.standards.tree.session import Session
+from spanforge.standards.tree.spans import Tables, spans
 
-FOLDER = Path(__file__).parents[1] / "conventions" / "golden"
+FOLDER = Path(__file__).parents[1] / "standards" / "golden"
 
 
 def tree(session: Session) -> Any:
@@ -33,11 +36,11 @@ def tree(session: Session) -> Any:
             "status": span.status,
             "error": span.error,
         }
-        for span in spans(session, ())
+        for span in spans(session)
     ]
 
 
-def attributes_of(*contributions: Contribution, document: Any = None) -> Callable[[Session], Any]:
+def attributes_of(tables: Tables, documents: Any = ()) -> Callable[[Session], Any]:
     def rendition(session: Session) -> Any:
         return [
             {
@@ -45,7 +48,7 @@ def attributes_of(*contributions: Contribution, document: Any = None) -> Callabl
                 "attributes": span.attributes,
                 **({"events": [[e.name, e.attributes] for e in span.events]} if span.events else {}),
             }
-            for span in spans(session, contributions, document)
+            for span in spans(session, tables, documents)
         ]
 
     return rendition
@@ -53,6 +56,33 @@ def attributes_of(*contributions: Contribution, document: Any = None) -> Callabl
 
 def evaluation_results(session: Session) -> Any:
     return [[r.trace_id, r.span_id, r.time_ns, r.attributes] for r in genai.evaluation_results(session)]
+
+
+class _Kept:
+    """Keeps the requests that a sink sends."""
+
+    def __init__(self) -> None:
+        self.requests: list[ExportTraceServiceRequest] = []
+
+    def send(self, _signal: str, body: bytes) -> Answer:
+        self.requests.append(ExportTraceServiceRequest.FromString(body))
+        return Answer(b"")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    forget = close
+
+
+def sent(session: Session) -> Any:
+    """Return the spans that a sink sends, with how many attributes each, and what is kept back."""
+    kept = _Kept()
+    receipt = OtlpSink("http://localhost", signals=(), transport=kept).write([one.event for one in session.stages])
+    spans_of = [span for r in kept.requests for one in r.resource_spans for s in one.scope_spans for span in s.spans]
+    return {
+        "kept_back": dict(receipt.dropped) if receipt else {},
+        "spans": {span.name: len(span.attributes) for span in spans_of},
+    }
 
 
 def record(session: Session) -> Any:
@@ -64,14 +94,15 @@ def record(session: Session) -> Any:
 
 RENDITIONS: dict[str, Callable[[Session], Any]] = {
     "tree": tree,
-    "aitf": attributes_of(aitf.attributes, document=aitf.document),
-    "aitf-later": attributes_of(aitf.attributes_and_later, document=aitf.document_and_later),
-    "genai": attributes_of(genai.attributes_with_documents),
+    "aitf": attributes_of(aitf.ATTRIBUTES, documents=aitf.DOCUMENT),
+    "aitf-later": attributes_of(aitf.ATTRIBUTES_AND_LATER, documents=aitf.DOCUMENT_AND_LATER),
+    "genai": attributes_of(genai.ATTRIBUTES_WITH_DOCUMENTS),
     "genai-evaluations": evaluation_results,
-    "openinference": attributes_of(openinference.attributes),
-    "own": attributes_of(own.attributes),
-    "ocsf": ocsf.datastore_events,
-    "ocsf-aitf": ocsf.retrieval_events,
+    "sent": sent,
+    "openinference": attributes_of(openinference.ATTRIBUTES),
+    "own": attributes_of(own.ATTRIBUTES),
+    "ocsf": ocsf.security_events,
+    "ocsf-aitf": ocsf_aitf.retrieval_events,
     "transparency": record,
 }
 

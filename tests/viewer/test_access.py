@@ -15,10 +15,10 @@ from support.stored import event
 from support.viewer import Look, write
 
 from spanforge.sdk import sf_rag
-from spanforge.server.viewer import create_viewer
-from spanforge.server.viewer.visits import COOKIE, Visits
 from spanforge.sinks.memory import MemorySink
 from spanforge.testing import capture
+from spanforge.viewer import create_viewer
+from spanforge.viewer.visits import COOKIE, Guest, Visits
 
 _PAGES = ("/sessions", "/overview", "/delivery", "/sessions?retriever=docs", "/live")
 
@@ -29,8 +29,9 @@ class Keys:
     def __init__(self) -> None:
         self.known = {"key-of-acme": "acme", "key-of-globex": "globex", "key-of-nobody": "nobody"}
 
-    async def __call__(self, credential: str) -> str | None:
-        return self.known.get(credential)
+    async def __call__(self, credential: str) -> Guest | None:
+        org = self.known.get(credential)
+        return None if org is None else Guest(org)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def _with_org(item, org):
     from dataclasses import replace
 
     payload = {name: value for name, value in item.payload.items() if name != "number"}
-    return replace(item, org_id=org, payload=payload, _line=[])
+    return replace(item, org_id=org, payload=payload)
 
 
 def _enter(client: TestClient, key: str) -> TestClient:
@@ -157,12 +158,12 @@ def test_a_session_of_another_is_one_that_does_not_exist(look: Look, shared: Pat
 
 def test_a_key_of_another_session_opens_nothing(look: Look, shared: Path, keys: Keys) -> None:
     every = look(shared)
-    refs = set(re.findall(r"~[0-9a-f]{32}", every.get("/sessions").text))
+    refs = set(re.findall(r"~[\w-]+", every.get("/sessions").text))
     acme = _enter(look(shared, sign_in=keys), "key-of-acme")
-    from spanforge.server.viewer.index.writer import key_of
+    from spanforge.viewer.queries import ref_of
 
-    assert acme.get(f"/sessions/~{key_of('acme', 'common')}").status_code == 200
-    for ref in {*refs, f"~{key_of('globex', 'common')}"}:
+    assert acme.get(f"/sessions/{ref_of('acme', 'common')}").status_code == 200
+    for ref in {*refs, ref_of("globex", "common")}:
         assert acme.get(f"/sessions/{ref}").status_code == 404
 
 
@@ -189,6 +190,15 @@ def test_forms_need_the_token_of_the_visit(look: Look, shared: Path, keys: Keys)
     assert client.post("/sign-out").status_code == 403
     assert client.post("/sign-out", data={"token": token}).status_code == 200
     assert client.get("/live").status_code == 401
+
+
+async def test_whoever_signs_in_again_and_again_signs_out_nobody_else(keys: Keys) -> None:
+    visits = Visits(keys, most=3)
+    other = await visits.begin("key-of-globex")
+    for _ in range(5):
+        assert await visits.begin("key-of-acme")
+    assert len(visits) == 3
+    assert await visits.find(other) is not None
 
 
 async def test_visits_are_bounded_and_expire(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:

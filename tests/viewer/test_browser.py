@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from support.many_sessions import many_events
 from support.real_run import HOSTILE, QUESTION, real_run
 from support.viewer import write
 
-from spanforge.server.viewer import create_viewer
+from spanforge.viewer import create_viewer
+from spanforge.viewer.visits import Guest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="drives the browser; in the extra `test`")
 axe_api = pytest.importorskip("axe_playwright_python.sync_playwright", reason="knows the rules; in the extra `test`")
@@ -46,8 +48,8 @@ def _served(app: Any) -> Iterator[str]:
     listening.close()
 
 
-async def _sign_in(credential: str) -> str | None:
-    return "acme" if credential == "a-key" else None
+async def _sign_in(credential: str) -> Guest | None:
+    return Guest("acme") if credential == "a-key" else None
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +70,19 @@ def addresses(filled: tuple[Path, list[str]], tmp_path_factory: pytest.TempPathF
         create_viewer(store, sign_in=_sign_in),
         create_viewer(damaged),
     ]
-    apps[0].state.shell.index.catch_up()
+    apps[0].state.shell.store.catch_up()
     with _served(apps[0]) as full, _served(apps[1]) as empty, _served(apps[2]) as door, _served(apps[3]) as broken:
         yield {
             "sessions": f"{full}/sessions",
             "filtered": f"{full}/sessions?retriever=pinecone&grounding_min=0.1&status=ok",
             "no match": f"{full}/sessions?latency_min=1000000",
             "session": f"{full}/sessions/{ids[0]}",
+            "compared": f"{full}/sessions/{ids[0]}/compare?with={ids[1]}",
+            "columns": f"{full}/sessions?columns=retriever model tags latency errors feedback escalated conversation",
+            "live": f"{full}/tail",
             "failed": f"{full}/sessions?status=error",
             "overview": f"{full}/overview",
+            "beside": f"{full}/overview?group=retriever&against=retriever%3Dpinecone",
             "delivery": f"{full}/delivery",
             "not found": f"{full}/sessions/nobody",
             "empty": f"{empty}/sessions",
@@ -120,8 +126,8 @@ def open_page(browser: Any) -> Generator[Any]:
 
 
 _ALL = (
-    "sessions", "filtered", "no match", "session", "failed", "overview", "delivery", "not found", "empty",
-    "empty overview", "empty delivery", "sign in", "damaged",
+    "sessions", "filtered", "no match", "session", "compared", "columns", "live", "failed", "overview", "beside",
+    "delivery", "not found", "empty", "empty overview", "empty delivery", "sign in", "damaged",
 )  # fmt: skip
 
 
@@ -168,6 +174,34 @@ def test_a_session_is_reached_by_the_keyboard_alone(open_page: Any, addresses: d
     page.keyboard.press("Enter")
     page.wait_for_url("**/sessions/*")
     assert page.locator("h1").inner_text().startswith("Session")
+
+
+def test_single_keys_lead_on_until_they_are_switched_off(open_page: Any, addresses: dict[str, str]) -> None:
+    page = open_page(addresses["sessions"])
+    ids = page.locator(".cards .id").all_inner_texts()
+    focused = "document.activeElement.textContent.trim() || document.activeElement.id"
+    for key, where in (("j", ids[0]), ("j", ids[1]), ("k", ids[0]), ("/", "query"), ("j", "query")):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == where
+    assert page.input_value("#query") == "j"
+    page.click("[data-keys-switch]")
+    page.keyboard.press("/")
+    assert page.evaluate(focused) == "Keys: off"
+    page.goto(addresses["session"])
+    page.click("[data-keys-switch]")
+    page.keyboard.press("j")
+    page.wait_for_url(lambda address: address != addresses["session"])
+
+
+def test_times_are_ones_own_where_that_is_wanted(open_page: Any, addresses: dict[str, str]) -> None:
+    page = open_page(addresses["sessions"], timezone_id="Asia/Kolkata")
+    first = page.locator("time").first
+    universal = datetime.fromisoformat(first.inner_text())
+    page.click("[data-clock-switch]")
+    assert datetime.fromisoformat(first.inner_text()) - universal == timedelta(hours=5, minutes=30)
+    assert page.locator("[data-zone]").first.inner_text() == "local"
+    page.reload()
+    assert datetime.fromisoformat(first.inner_text()) - universal == timedelta(hours=5, minutes=30)
 
 
 def test_a_question_is_found_and_stands_in_no_address(open_page: Any, addresses: dict[str, str]) -> None:

@@ -60,7 +60,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
 def test_without_the_extra_there_is_one_sentence(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['starlette'] = None\n"
-        "try:\n    import spanforge.server.viewer\n"
+        "try:\n    import spanforge.viewer\n"
         "except ImportError as error:\n    print(error, error.__context__)"
     )
     done = subprocess.run(

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from support.sessions import sessions
 
-from spanforge.conventions.session import Session
 from spanforge.namespaces.event import Event
-from spanforge.server.viewer.exports import FORMS, export
-from spanforge.server.viewer.otlp_json import otlp_json
+from spanforge.sinks._otlp_transport import Answer
 from spanforge.sinks.otlp import OtlpSink
+from spanforge.standards.tree.session import Session
+from spanforge.viewer.exports import FORMS, export
+from spanforge.viewer.otlp_json import otlp_json
 
 _IDS = {"traceId", "spanId", "parentSpanId"}
 
@@ -27,10 +28,10 @@ class _Kept:
     def __init__(self) -> None:
         self.traces: list[bytes] = []
 
-    def send(self, signal: str, body: bytes) -> bytes:
+    def send(self, signal: str, body: bytes) -> Answer:
         if signal == "traces":
             self.traces.append(body)
-        return b""
+        return Answer(b"")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -48,6 +49,9 @@ def _in_base64(value: Any, name: str = "") -> Any:
 def _spans(request: ExportTraceServiceRequest) -> dict[str, Any]:
     """Return the request with its spans by id: a batch has them in the order of its events, a file root first."""
     [resource] = MessageToDict(request)["resourceSpans"]
+    # A process has one, a file has none.
+    said = [one for one in resource["resource"]["attributes"] if one["key"] != "service.instance.id"]
+    resource["resource"]["attributes"] = sorted(said, key=lambda one: one["key"])
     [scope] = resource["scopeSpans"]
     return {**resource, "scopeSpans": {**scope, "spans": {span["spanId"]: span for span in scope["spans"]}}}
 

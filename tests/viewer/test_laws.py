@@ -2,71 +2,57 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import sqlite3
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.sessions import sessions
+from support.many_sessions import fill
+from support.sessions import stores
 from support.viewer import write
 
+from spanforge import _clock
 from spanforge.analysis import StoredSession, stored_sessions
 from spanforge.namespaces.event import Event
-from spanforge.server.viewer.filters import SORTS, Filter
-from spanforge.server.viewer.index import Index
-from spanforge.server.viewer.index.figures import micros, moment_us
-from spanforge.server.viewer.overview import overview, percentile
-from spanforge.server.viewer.queries import SessionRow, choices, find, session_page, stored_events, version
+from spanforge.sessions.fold import microseconds
+from spanforge.viewer.filters import SORTS, Filter
+from spanforge.viewer.overview import overview
+from spanforge.viewer.queries import SessionRow, choices, events_of, find, ref_of, session_page, turns, version
+from spanforge.viewer.store import ViewedStore
 
 _LARGEST = (1 << 63) - 1
 
 
-@st.composite
-def stores(draw: st.DrawFn) -> list[Event]:
-    """Draw the events of some sessions, of two organisations that may use the same ids; some come twice."""
-    found: list[Event] = []
-    for number, events in enumerate(draw(st.lists(sessions(), max_size=5))):
-        org, own = draw(st.sampled_from(["", "acme", "globex"])), draw(st.booleans())
-        for event in events:
-            session_id = f"{event.session_id}-{number}" if own else event.session_id
-            payload = {**event.payload, "session_id": session_id}
-            # Ids are fixed by number in these sessions, and differ from one session to the next in life.
-            event_id = f"{event.event_id[:12]}{number}{event.event_id[13:]}"
-            found.append(
-                replace(event, org_id=org, session_id=session_id, payload=payload, event_id=event_id, _line=[])
-            )
-    return found + draw(st.lists(st.sampled_from(found), max_size=3)) if found else found
+def _moment_us(text: str | None) -> int:
+    return _clock.parse_timestamp(text) // 1000 if text and text != "nonsense" else 0
 
 
 @contextmanager
-def _index(events: list[Event], suffix: str, cut: int) -> Iterator[tuple[Index, Any]]:
+def _viewed(events: list[Event], suffix: str, cut: int) -> Iterator[Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"events{suffix}"
-        index = Index(path)
+        viewed = ViewedStore(path)
         for part in (events[:cut], events[cut:]):
             if part:
                 write(path, part)
-            index.catch_up()
-        with index.reading() as connection:
-            yield index, connection
-        index.close()
+            viewed.catch_up()
+        with viewed.reading() as connection:
+            yield connection
+        viewed.close()
 
 
 def _folded(events: list[Event], org: str | None = None) -> dict[tuple[str, str], StoredSession]:
     orgs = {event.org_id for event in events} if org is None else {org}
-    return {
-        (one, session.session_id): session
-        for one in orgs
-        for session in stored_sessions(event for event in events if event.org_id == one)
-    }
+    return {(one.org_id, one.session_id): one for one in stored_sessions(events) if one.org_id in orgs}
 
 
 def _matches(row: SessionRow, session: StoredSession) -> None:
@@ -74,32 +60,30 @@ def _matches(row: SessionRow, session: StoredSession) -> None:
     assert row.status == told.status
     assert row.retriever == told.retriever_name
     # Beyond 2 ** 53 microseconds, milliseconds as floats are no longer exact.
-    assert row.latency == pytest.approx(micros(told.total_latency_ms), rel=1e-15, abs=0)
+    assert row.latency == pytest.approx(microseconds(told.total_latency_ms), rel=1e-15, abs=0)
     assert row.grounding == told.avg_grounding_score
     assert row.input == min(told.total_input_tokens, _LARGEST)
     assert row.output == min(told.total_output_tokens, _LARGEST)
     assert (row.queries, row.retrievals) == (told.total_queries, told.retrieval_count)
     assert (row.chunks, row.errors) == (told.total_chunks_retrieved, told.error_count)
     assert (row.events, bool(row.ended)) == (len(session.events), session.ended)
-    assert row.started == (moment_us(told.started_at or "") or moment_us(session.events[0].timestamp))
+    assert row.started == (_moment_us(told.started_at) or _moment_us(session.events[0].timestamp))
 
 
-@settings(max_examples=40)
 @given(events=stores(), suffix=st.sampled_from([".db", ".jsonl"]), cut=st.integers(0, 30))
 def test_sessions_are_those_of_the_fold(events: list[Event], suffix: str, cut: int) -> None:
     folded = _folded(events)
-    with _index(events, suffix, cut) as (index, connection):
+    with _viewed(events, suffix, cut) as connection:
         rows = session_page(connection, None, Filter(), size=1000).rows
         assert {(row.org, row.session_id) for row in rows} == set(folded)
         for row in rows:
             _matches(row, folded[row.org, row.session_id])
             assert find(connection, row.org, row.ref) == [row]
-            again = index.events_of(stored_events(connection, row.key, 1000), row.org)
-            assert again == folded[row.org, row.session_id].events
+            assert find(connection, row.org, ref_of(row.org, row.session_id)) == [row]
+            assert events_of(connection, row, 1000) == folded[row.org, row.session_id].events
         assert version(connection, None) == len({(e.org_id, e.session_id, e.event_id) for e in events})
 
 
-@settings(max_examples=40)
 @given(
     events=stores(),
     sort=st.sampled_from(SORTS),
@@ -110,7 +94,7 @@ def test_sessions_are_those_of_the_fold(events: list[Event], suffix: str, cut: i
 def test_pages_visit_each_session_once_and_in_order(
     events: list[Event], sort: str, order: str, size: int, org: str | None
 ) -> None:
-    with _index(events, ".db", 0) as (_, connection):
+    with _viewed(events, ".db", 0) as connection:
         wanted, seen = Filter(sort=sort, order=order), []
         while True:
             page = session_page(connection, org, wanted, size=size)
@@ -128,7 +112,6 @@ def test_pages_visit_each_session_once_and_in_order(
         assert values[len(known) :] == [None] * (len(values) - len(known)), "those without a value stand last"
 
 
-@settings(max_examples=40)
 @given(
     events=stores(),
     status=st.sampled_from(["", "ok", "partial", "error"]),
@@ -137,9 +120,10 @@ def test_pages_visit_each_session_once_and_in_order(
     model=st.sampled_from(["", "m"]),
     digest=st.sampled_from(["", "ab" * 32]),
     org=st.sampled_from(["", "acme"]),
+    mine=st.sampled_from([None, "acme"]),
 )
 def test_filters_are_the_predicates_they_name(  # noqa: PLR0917  hypothesis gives them by name
-    events: list[Event], status: str, grounding: Any, latency: Any, model: str, digest: str, org: str
+    events: list[Event], status: str, grounding: Any, latency: Any, model: str, digest: str, org: str, mine: str | None
 ) -> None:
     def keeps(key: tuple[str, str], session: StoredSession) -> bool:
         told, score = session.summary, session.summary.avg_grounding_score
@@ -153,27 +137,49 @@ def test_filters_are_the_predicates_they_name(  # noqa: PLR0917  hypothesis give
             and (latency[1] is None or told.total_latency_ms <= latency[1])
             and (not model or model in models)
             and (not digest or digest in digests)
-            and (not org or key[0] == org)
+            and (mine is not None or not org or key[0] == org)
+            and (mine is None or key[0] == mine)
         )
 
     wanted = Filter(
         status=status, grounding_min=grounding[0], grounding_max=grounding[1], latency_min=latency[0],
-        latency_max=latency[1], model=model, digest=digest, org=org,
+        latency_max=latency[1], model=model, digest=digest, org=org if mine is None else "",
     )  # fmt: skip
-    with _index(events, ".db", 0) as (_, connection):
-        found = {(row.org, row.session_id) for row in session_page(connection, None, wanted, size=1000).rows}
+    with _viewed(events, ".db", 0) as connection:
+        found = {(row.org, row.session_id) for row in session_page(connection, mine, wanted, size=1000).rows}
     assert found == {key for key, session in _folded(events).items() if keeps(key, session)}
 
 
-@settings(max_examples=60)
+def _steps(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
+    """Count what SQLite does for an answer, in hundreds of its instructions."""
+    steps = itertools.count()
+    connection.set_progress_handler(lambda: next(steps) < 0, 100)
+    ask()
+    connection.set_progress_handler(None, 0)
+    return next(steps)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"digest": f"{7:064x}"}, {"error": "Unheard"}, {"tag": "release=1"}, {"conversation": "x"}]
+)
+def test_what_few_sessions_have_is_found_without_a_look_at_all(tmp_path: Path, wanted: dict[str, str]) -> None:
+    viewed = ViewedStore(fill(tmp_path / "events.db", 600))
+    with viewed.reading() as connection:
+        row = session_page(connection, None, Filter(), size=1).rows[0]
+        all_sessions = _steps(connection, lambda: session_page(connection, None, Filter(mark="rated")))
+        assert _steps(connection, lambda: session_page(connection, None, Filter(**wanted))) < all_sessions / 5
+        assert _steps(connection, lambda: turns(connection, row)) < all_sessions / 5
+    viewed.close()
+
+
 @given(events=stores(), org=st.sampled_from([None, "acme"]))
 def test_the_overview_is_the_fold_of_the_sessions(events: list[Event], org: str | None) -> None:
     folded = list(_folded(events, org).values())
     told = [session.summary for session in folded]
     scores = [one.avg_grounding_score for one in told if one.avg_grounding_score is not None]
-    with _index(events, ".jsonl", 0) as (_, connection):
+    with _viewed(events, ".jsonl", 0) as connection:
         figures = overview(connection, org, Filter())
-        assert choices(connection, org).retrievers == sorted({one.retriever_name for one in told} - {""})
+        assert choices(connection, org)["retriever"] == sorted({one.retriever_name for one in told} - {""})
     assert figures.sessions == len(folded)
     statuses = Counter(one.status for one in told)
     assert (figures.ok, figures.partial, figures.error) == tuple(statuses[s] for s in ("ok", "partial", "error"))
@@ -186,19 +192,16 @@ def test_the_overview_is_the_fold_of_the_sessions(events: list[Event], org: str 
     assert figures.grounding_mean == (pytest.approx(statistics.fmean(scores)) if scores else None)
     retrieving = [one for one in told if one.retrieval_count]
     assert figures.retrieving == len(retrieving)
-    assert figures.empty == sum(not one.total_chunks_retrieved for one in retrieving)
-    assert sum(bucket.sessions for bucket in figures.volume) == len(folded)
+    assert figures.empty == sum(not one.total_chunks_retrieved and one.status != "error" for one in retrieving)
+    assert sum(group.sessions for group in figures.groups) == len(folded)
+    assert sum(group.error for group in figures.groups) == figures.error
+    assert sum(bucket.sessions for bucket in figures.volume) <= len(folded)
     for row in figures.latency:
-        if row.stage == "all stages":
-            taken = sorted(min(micros(one.total_latency_ms), _LARGEST) for one in told)
-        else:
-            counted = f"{row.stage}_count" if row.stage != "query" else "total_queries"
-            taken = sorted(
-                min(micros(getattr(one, f"{row.stage}_latency_ms")), _LARGEST) for one in told if getattr(one, counted)
-            )
+        field = "total_latency_ms" if row.stage == "all stages" else f"{row.stage}_latency_ms"
+        taken = sorted(min(microseconds(getattr(one, field)), _LARGEST) for one in told if getattr(one, field))
         assert row.sessions == len(taken)
-        expected = [taken[math.ceil(share * len(taken)) - 1] for share in (0.5, 0.9, 0.99)]
-        assert [row.p50, row.p90, row.p99] == pytest.approx(expected, rel=1e-15, abs=0)
+        expected = [taken[math.ceil(share * len(taken)) - 1] for share in (0.5, 0.95, 0.99)]
+        assert [row.p50, row.p95, row.p99] == pytest.approx(expected, rel=1e-15, abs=0)
     used = Counter(
         chunk["source"]
         for session in folded
@@ -208,11 +211,3 @@ def test_the_overview_is_the_fold_of_the_sessions(events: list[Event], org: str 
         if chunk["source"]
     )
     assert {one.source: one.chunks for one in figures.sources} == dict(used)
-
-
-@given(values=st.lists(st.integers(0, 100), min_size=1), share=st.floats(0.01, 1))
-def test_a_percentile_is_the_smallest_value_that_enough_do_not_exceed(values: list[int], share: float) -> None:
-    ordered = sorted(values)
-    found = percentile(ordered, share)
-    assert sum(value <= found for value in ordered) >= share * len(ordered)
-    assert found == ordered[0] or sum(value < found for value in ordered) < share * len(ordered)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from io import BytesIO
@@ -20,11 +22,12 @@ from support.viewer import Look, write
 
 from spanforge._hashing import Hasher
 from spanforge.sdk import sf_rag
-from spanforge.server.viewer import create_viewer
-from spanforge.server.viewer.guards import CONTENT_POLICY
+from spanforge.sinks._schema import MIGRATIONS
 from spanforge.sinks.memory import MemorySink
 from spanforge.sinks.sqlite import SqliteSink
 from spanforge.testing import capture, find_canary
+from spanforge.viewer import create_viewer
+from spanforge.viewer.guards import CONTENT_POLICY
 
 _PAGES = ("/sessions", "/overview", "/delivery")
 _HOSTILE = "</td><script>alert(1)</script>\u202e\u0000'\"&{{77*1234}}"
@@ -116,7 +119,7 @@ def test_exports_are_what_the_standards_say(look: Look, store: Path) -> None:
     client = look(store)
     link = _links(client.get("/sessions?status=ok").text)[0]
     ocsf = client.get(f"{link}/export/ocsf")
-    assert [json.loads(line)["class_uid"] for line in ocsf.text.splitlines()] == [6005]
+    assert [json.loads(line)["class_uid"] for line in ocsf.text.splitlines()] == [6005, 6003]
     assert ocsf.headers["content-disposition"].startswith('attachment; filename="')
     assert len(client.get(f"{link}/export/otlp").json()["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 6
     refused = client.get(f"{link}/export/transparency")
@@ -129,7 +132,11 @@ def test_a_bundle_can_be_taken_away(look: Look, tmp_path: Path) -> None:
     with capture(sinks=[SqliteSink(tmp_path / "events.db")]):
         session_id = sf_rag.trace_query("q")
         sf_rag.trace_retrieval(
-            session_id, [{"id": "a", "score": 0.5}], retrieval_strategy="single_pass", ranking_method="cosine"
+            session_id,
+            [{"id": "a", "score": 0.5}],
+            latency_ms=3,
+            retrieval_strategy="single_pass",
+            ranking_method="cosine",
         )
         sf_rag.end_session(session_id)
         sf_rag.flush()
@@ -210,13 +217,13 @@ def test_a_store_that_is_not_there_yet_is_waited_for(look: Look, tmp_path: Path,
     assert client.get(page).status_code == 200
     assert "Nothing has been stored yet" in client.get("/sessions").text
     fill(tmp_path / "later.db", 2)
-    client.app.state.shell.index.catch_up()
+    client.app.state.shell.store.catch_up()
     assert len(_links(client.get("/sessions").text)) == 2
 
 
 def test_damage_is_counted_and_the_rest_shown(look: Look, tmp_path: Path) -> None:
     lines = [e.encode() for e in many_events(2)]
-    unsound = replace(next(many_events(1)), event_id="0" * 26, payload={"session_id": "s", "query_hash": 7}, _line=[])
+    unsound = replace(next(many_events(1)), event_id="0" * 26, payload={"session_id": "s", "query_hash": 7})
     lines[1:1] = [b"not JSON", b'{"half": ', b"\xff\xfe", unsound.encode()]
     (tmp_path / "events.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     client = look(tmp_path / "events.jsonl")
@@ -238,6 +245,35 @@ def test_a_file_of_something_else_is_said_to_be_damaged(look: Look, tmp_path: Pa
         assert "damaged" in answer.text
 
 
+def test_a_store_that_is_damaged_is_one_sentence(look: Look, tmp_path: Path) -> None:
+    path = fill(tmp_path / "events.db", 20)
+    with closing(sqlite3.connect(path)) as connection:
+        [(size,)] = connection.execute("PRAGMA page_size").fetchall()
+        roots = connection.execute("SELECT rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
+    data = bytearray(path.read_bytes())
+    for (page,) in roots:  # all but what says which tables there are
+        data[(page - 1) * size : page * size] = b"\x7f" * size
+    path.write_bytes(data)
+    client = look(path, read=False)
+    for page in _PAGES:
+        answer = client.get(page)
+        assert answer.status_code == 503
+        assert answer.text.startswith("The store cannot be read now (SQLITE_CORRUPT)")
+
+
+def test_a_store_that_somebody_locks_is_said_to_be_locked(look: Look, tmp_path: Path) -> None:
+    path = fill(tmp_path / "events.db", 3)
+    client = look(path, read=False)
+    assert len(_links(client.get("/sessions").text)) == 3
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        answer = client.get("/sessions")
+    assert (answer.status_code, answer.text[:31]) == (503, "The store cannot be read now (S")
+    assert "SQLITE_BUSY" in answer.text
+    assert len(_links(client.get("/sessions").text)) == 3
+
+
 def test_a_last_line_without_an_end_is_said_to_be_there(look: Look, tmp_path: Path) -> None:
     path = write(tmp_path / "events.jsonl", many_events(1))
     with path.open("ab") as file:
@@ -248,16 +284,34 @@ def test_a_last_line_without_an_end_is_said_to_be_there(look: Look, tmp_path: Pa
 
 
 def test_events_that_are_gone_are_said_to_be(look: Look, tmp_path: Path) -> None:
-    path = write(tmp_path / "events.jsonl", many_events(2))
+    path = fill(tmp_path / "events.db", 2)
     client = look(path)
     [second, first] = _links(client.get("/sessions").text)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(
-        b"".join([b" " * (len(line) - 1) + b"\n" if number in {0, 1} else line for number, line in enumerate(lines)])
-    )
-    assert "2 of its events are gone from the store" in client.get(first).text
-    path.write_bytes(b"")
-    assert client.get(second).status_code == 410
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM events WHERE seq <= 2")
+        assert "2 of its events are gone from the store" in client.get(first).text
+        connection.execute("DELETE FROM events WHERE seq > 6")
+    assert client.get(second).status_code == 404
+    assert _links(client.get("/sessions").text) == [first]
+
+
+def test_a_store_of_an_older_shape_is_shown_and_left_as_it_is(look: Look, tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in (*MIGRATIONS[0], "PRAGMA user_version = 1"):
+            connection.execute(statement)
+        connection.executemany(
+            "INSERT INTO events (event_id, event_type, timestamp, session_id, line) VALUES (?, ?, ?, ?, ?)",
+            [(e.event_id, e.event_type, e.timestamp, e.session_id, e.encode().decode()) for e in many_events(2)],
+        )
+    client = look(path)
+    links = _links(client.get("/sessions").text)
+    assert len(links) == 2
+    assert "6005" in client.get(f"{links[0]}/export/ocsf").text
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    write(path, events(1, session_id="written-later"))
+    assert "written-later" in client.get("/sessions").text, "a writer has brought it to today's shape"
 
 
 def test_live_figures_follow_the_store(look: Look, tmp_path: Path) -> None:
@@ -276,7 +330,7 @@ def test_a_rotated_file_goes_on_as_the_same_store(look: Look, tmp_path: Path) ->
     client = look(path)
     path.rename(tmp_path / "events.jsonl.1")
     write(path, list(many_events(2))[6:])
-    client.app.state.shell.index.catch_up()
+    client.app.state.shell.store.catch_up()
     links = _links(client.get("/sessions").text)
     assert len(links) == 2
     assert all(client.get(link).status_code == 200 for link in links)
@@ -314,7 +368,7 @@ def test_forms_have_a_limit(look: Look, store: Path) -> None:
 
 def test_pages_work_below_a_path(look: Look, store: Path) -> None:
     inner = create_viewer(store)
-    inner.state.shell.index.catch_up()
+    inner.state.shell.store.catch_up()
     client = TestClient(Starlette(routes=[Mount("/deep/ui", inner)]), base_url="http://127.0.0.1")
     page = client.get("/deep/ui/").text
     links = re.findall(r'(?:href|src|action|data-live)="([^"#]+)"', page)

@@ -1,4 +1,4 @@
-"""The scratch index of a viewer that was killed is deleted by the next one; those of living viewers never are."""
+"""The scratch store of a viewer that was killed is deleted by the next one; those of living viewers never are."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from support.processes import environment
 
-from spanforge.server.viewer.index import Index
+from spanforge.viewer.store import ViewedStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing proves there that a folder has no owner")
 
 OWNER = """
 import sys, time
-from spanforge.server.viewer.index import Index
-index = Index("events.db")
+from spanforge.viewer.store import ViewedStore
+store = ViewedStore("events.db")
 print("made", flush=True)
 time.sleep(60)
 """
@@ -42,18 +42,18 @@ def test_what_a_killed_viewer_left_is_deleted_and_what_lives_is_not(place: Path)
         assert other.stdout is not None
         assert other.stdout.readline() == "made\n"
         (theirs,) = _folders(place)
-        first = Index("events.db")
-        second = Index("events.db")
+        first = ViewedStore("events.db")
+        second = ViewedStore("events.db")
         assert len(_folders(place)) == 3
         assert theirs in _folders(place)
     finally:
         other.kill()
         other.communicate()
-    third = Index("events.db")
+    third = ViewedStore("events.db")
     assert theirs not in _folders(place)
     assert len(_folders(place)) == 3
-    for index in (first, second, third):
-        index.close()
+    for store in (first, second, third):
+        store.close()
     assert not _folders(place)
 
 
@@ -68,6 +68,6 @@ def test_what_only_looks_like_ours_is_left_alone(place: Path) -> None:
     (linked / "owner").symlink_to(elsewhere / "owner")
     (place / "spanforge-viewer-d").touch()
     before = _folders(place)
-    Index("events.db").close()
+    ViewedStore("events.db").close()
     assert _folders(place) == before
     assert (elsewhere / "owner").exists()

@@ -1,0 +1,220 @@
+"""A stage that the application records itself is one stage, whatever traces the call within its block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+from auto.conftest import FIELDS, account, run, settled, told
+from auto.test_clients import CALLS, Clients
+from auto.test_frameworks import ASKED, LONG, SHORT, TEXTS, haystack, langchain, llama_index
+from support.drawing_server import DrawingServer
+
+from spanforge.auto import trace_rag
+from spanforge.sdk import sf_rag
+from spanforge.testing import CapturedEvents
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Scope = Callable[[], Any]
+
+
+def within(name: str, scope: Scope, call: Callable[[], Any], record: Callable[[Any, Any], None]) -> None:
+    """Make a call, asynchronous where its name says so, within a session and a scope."""
+
+    async def later() -> None:
+        async with sf_rag.session(ASKED), scope() as block:
+            record(block, await call())
+
+    if "async" in name:
+        run(later)
+        return
+    with sf_rag.session(ASKED), scope() as block:
+        record(block, call())
+
+
+def nothing(_block: Any, _found: Any) -> None:
+    """Leave everything to what traces by itself."""
+
+
+def kinds(events: CapturedEvents) -> list[str]:
+    return [event.event_type.rpartition(".")[2] for event in events.all]
+
+
+@pytest.fixture
+def clients(server: DrawingServer) -> Generator[Clients]:
+    made = Clients(server.url)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_generation_around_a_client_is_its_generation(
+    name: str, clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    within(name, lambda: sf_rag.generation(span_name="mine"), lambda: CALLS[name](clients), nothing)
+    assert kinds(traced) == ["query", "generated", "session"]
+    assert told(traced) == account(server)
+    (found,) = traced.of_type("llm.rag.generated")
+    assert (found["span_name"], found["provider"]) == ("mine", "openai" if name in OF_OPENAI else "anthropic")
+    assert ("time_to_first_token_ms" in found) is found.get("stream", False)
+
+
+OF_OPENAI = {name for name in CALLS if "messages" not in name}
+
+
+def of_frameworks(names: dict[str, Any], *slow: dict[str, Any]) -> list[Any]:
+    return [*names, *(pytest.param(name, marks=pytest.mark.slow) for more in slow for name in more)]
+
+
+@pytest.mark.parametrize("name", of_frameworks(SHORT, LONG))
+def test_a_generation_around_a_run_is_its_generation(name: str, server: DrawingServer, traced: CapturedEvents) -> None:
+    call = (SHORT | LONG)[name]
+    within(name, lambda: sf_rag.generation("mine", output_tokens=7), lambda: call(server.url), nothing)
+    settled(traced, 1)
+    assert sorted(kinds(traced)) == ["generated", "query", "retrieved", "session"]
+    (found,), (retrieved,) = traced.of_type("llm.rag.generated"), traced.of_type("llm.rag.retrieved")
+    (said,) = account(server)
+    # What the application says itself is what counts; what it leaves out is what the run knows.
+    told_in_full = {**said, "model": "mine", "output_tokens": 7}
+    assert {name: found.get(name) for name in FIELDS} == told_in_full
+    assert found["chunk_ids_used"] == [chunk["chunk_id"] for chunk in retrieved["chunks"]] != []
+
+
+def retriever(name: str, url: str) -> Callable[[], Any]:
+    """Return what asks a framework's retriever."""
+    if name.startswith("LangChain"):
+        found = langchain(url).first.steps__["documents"]
+        return lambda: found.ainvoke(ASKED) if "async" in name else found.invoke(ASKED)
+    if name.startswith("LlamaIndex"):
+        engine = llama_index(url).retriever
+        return lambda: engine.aretrieve(ASKED) if "async" in name else engine.retrieve(ASKED)
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack import Pipeline
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", InMemoryBM25Retriever(haystack(url).get_component("retriever").document_store))
+    asked = {"retriever": {"query": ASKED, "top_k": 2}}
+    return lambda: pipeline.run(asked)["retriever"]["documents"]
+
+
+def decorated(call: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: trace_rag(lambda query: call())(ASKED)
+
+
+RETRIEVERS = ("LangChain", "LangChain, async", "LlamaIndex", "LlamaIndex, async", "Haystack")
+RECORDS: dict[str, Callable[[Any, Any], None]] = {
+    "left to it": nothing,
+    "recorded": lambda block, found: block.record(found),
+    "added": lambda block, found: block.add(*found),
+}
+
+
+@pytest.mark.parametrize("is_decorated", [False, True], ids=["itself", "decorated"])
+@pytest.mark.parametrize("how", RECORDS)
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_a_retrieval_around_a_retriever_is_its_retrieval(
+    name: str, how: str, is_decorated: bool, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    call = retriever(name, server.url)
+    within(name, sf_rag.retrieval, decorated(call) if is_decorated else call, RECORDS[how])
+    assert kinds(traced) == ["query", "retrieved", "session"]
+    (found,) = traced.of_type("llm.rag.retrieved")
+    ids = [chunk["chunk_id"] for chunk in found["chunks"]]
+    assert len(ids) == len(set(ids)) == 2
+    assert set(ids) <= set(TEXTS)
+    assert (found["status"], found["total_found"]) == ("ok", 2)
+    traced.assert_no_text(ASKED, *TEXTS.values())
+
+
+@pytest.mark.parametrize("how", RECORDS)
+def test_a_retrieval_around_a_store_is_its_retrieval(how: str, server: DrawingServer, traced: CapturedEvents) -> None:
+    store = langchain(server.url).first.steps__["documents"].vectorstore
+    within("", sf_rag.retrieval, lambda: store.similarity_search_with_score(ASKED, 2), RECORDS[how])
+    assert kinds(traced) == ["query", "retrieved", "session"]
+    (found,) = traced.of_type("llm.rag.retrieved")
+    assert all(0 <= chunk["score"] <= 1 for chunk in found["chunks"])
+
+
+def test_several_retrievers_within_a_retrieval_are_one(server: DrawingServer, traced: CapturedEvents) -> None:
+    ask = retriever("LangChain", server.url)
+    within("", sf_rag.retrieval, lambda: [*ask(), *ask()], lambda block, _: block.record([{"id": "merged"}]))
+    (found,) = traced.of_type("llm.rag.retrieved")
+    assert [chunk["chunk_id"] for chunk in found["chunks"]] == ["merged"]
+
+
+def test_a_rerank_around_a_ranker_is_its_rerank_and_the_retrieval_is_a_stage(
+    server: DrawingServer, traced: CapturedEvents
+) -> None:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core.postprocessor import SimilarityPostprocessor
+    from llama_index.core.schema import QueryBundle
+
+    ask, cut = retriever("LlamaIndex", server.url), SimilarityPostprocessor(similarity_cutoff=-1.0)
+
+    def ranked() -> Any:
+        return cut.postprocess_nodes(ask(), query_bundle=QueryBundle(ASKED))
+
+    within("", sf_rag.rerank, ranked, nothing)
+    assert sorted(kinds(traced)) == ["query", "reranked", "retrieved", "session"]
+    (found,) = traced.of_type("llm.rag.reranked")
+    assert (found["model"], found["input_count"], len(found["chunks"])) == ("SimilarityPostprocessor", 2, 2)
+
+
+def test_a_second_call_within_a_generation_is_one_of_its_own(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    call = CALLS["chat"]
+    within("", sf_rag.generation, lambda: (call(clients), call(clients)), nothing)
+    key = lambda found: found["response_id"]  # noqa: E731
+    assert sorted(told(traced), key=key) == sorted(account(server), key=key)
+
+
+def test_a_call_outside_of_any_session_gives_the_generation_around_it_one(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    with sf_rag.generation():
+        CALLS["chat"](clients)
+    with sf_rag.retrieval():
+        retriever("LangChain", server.url)()
+    assert kinds(traced) == ["query", "generated", "session", "query", "retrieved", "session"]
+    assert len({event.session_id for event in traced.all}) == 2
+    ended = traced.of_type("llm.rag.session")
+    assert [one["generation_count"] + one["retrieval_count"] for one in ended] == [1, 1]
+
+
+def test_a_session_that_a_scope_names_is_the_calls(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    session_id = sf_rag.trace_query(ASKED)
+    with sf_rag.retrieval(session_id) as block:
+        block.record(retriever("LangChain", server.url)())
+    with sf_rag.generation(session_id=session_id):
+        CALLS["chat"](clients)
+    sf_rag.end_session(session_id)
+    assert kinds(traced) == ["query", "retrieved", "generated", "session"]
+    assert {event.session_id for event in traced.all} == {session_id}
+
+
+def test_a_session_within_a_scope_has_stages_of_its_own(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    with sf_rag.session("another question"), sf_rag.generation("outer"), sf_rag.session(ASKED):
+        CALLS["chat"](clients)
+    assert [found["model"] for found in traced.of_type("llm.rag.generated")] == ["m", "outer"]
+
+
+def test_a_failing_call_is_one_generation_that_failed(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    server.fail = 400
+    try:
+        with pytest.raises(Exception, match="no: "):
+            within("", sf_rag.generation, lambda: CALLS["chat"](clients), nothing)
+    finally:
+        server.fail = None
+    (found,) = traced.of_type("llm.rag.generated")
+    assert (found["status"], found["error_message"], found["model"]) == ("error", "BadRequestError", "m")
+    assert sf_rag.current_scope() is None
