@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from spanforge.analysis.figures import FIGURES, PERCENTILES, percentile
-from spanforge.analysis.intervals import Interval, Values, column, of_means, of_percentiles, of_shares
-from spanforge.namespaces.stages import RERANKED, RETRIEVED, STAGE_WORDS
-from spanforge.sdk import StoredSession
+from spanforge.analysis.figures import PERCENTILES, percentile
+from spanforge.analysis.intervals import Interval, Values, of_means, of_percentiles, of_shares
+from spanforge.namespaces.stages import STAGE_WORDS
 
-__all__ = ["FigureChange", "SampledSessions", "Samples", "Side", "changes"]
+__all__ = ["FigureChange", "Samples", "Side", "changes"]
 
 _FEWEST: Final = 2
-_Found: TypeAlias = Iterable[float | None]
 Side: TypeAlias = tuple[Values, Values]
 """Of each session that has any samples of a measure their sum, and how many they are."""
 
@@ -69,32 +66,6 @@ class Samples(Protocol):
     def of(self, measure: str) -> Side:
         """Return the samples of a measure; none where it was not measured."""
         ...
-
-
-class SampledSessions:
-    """The samples of sessions by their events, which themselves are not kept.
-
-    Attributes:
-        sessions: How many there are.
-
-    Args:
-        sessions: As `stored_sessions` gives them.
-    """
-
-    def __init__(self, sessions: Iterable[StoredSession]) -> None:
-        self._measured = {measure: (array("d"), array("d")) for measure in _SAMPLES}
-        self.sessions = 0
-        for session in sessions:
-            self.sessions += 1
-            for measure, (sums, counts) in self._measured.items():
-                if found := [one for one in _SAMPLES[measure](session) if one is not None]:
-                    sums.append(math.fsum(found))
-                    counts.append(len(found))
-
-    def of(self, measure: str) -> Side:
-        """Return sums and counts of a measure as columns."""
-        sums, counts = self._measured[measure]
-        return column(sums), column(counts)
 
 
 def changes(baseline: Samples, sessions: Samples) -> list[FigureChange]:
@@ -152,54 +123,8 @@ def _percentile_row(stage: str, name: str) -> _Row:
     return _Row(f"latency {name}, {stage}", "ms", stage, value, interval)
 
 
-def _took(session: StoredSession, stage: str) -> _Found:
-    # A sum of nothing is of stages that nobody timed, or that were not there.
-    yield getattr(session.summary, f"{stage}_latency_ms") or None
-
-
-def _empty(session: StoredSession) -> _Found:
-    if session.summary.retrieval_count:
-        yield not session.summary.total_chunks_retrieved and session.summary.status != "error"
-
-
-def _reordered(session: StoredSession) -> Iterator[bool]:
-    """Tell of each rerank whether what it put first no retrieval before it had put first."""
-    first: set[str] = set()
-    for event in session.events:
-        chunks = event.payload.get("chunks")
-        if event.event_type == RETRIEVED and chunks:
-            first.add(chunks[0]["chunk_id"])
-        elif event.event_type == RERANKED and chunks and first:
-            yield chunks[0]["chunk_id"] not in first
-            first = set()
-
-
-def _tokens(session: StoredSession) -> _Found:
-    yield session.summary.total_input_tokens + session.summary.total_output_tokens or None
-
-
-def _rating(session: StoredSession) -> _Found:
-    yield None if session.fold.rating is None else 1 + 4 * session.fold.rating
-
-
-_STAGES: Final = {**{stage: stage for stage in STAGE_WORDS}, "all stages": "total"}
-_SAMPLES: Final[Mapping[str, Callable[[StoredSession], _Found]]] = {
-    **{name: partial(_took, stage=stage) for name, stage in _STAGES.items()},
-    "error": lambda session: (session.summary.status == "error",),
-    "grounding": FIGURES["grounding"][0],
-    "empty": _empty,
-    "reordered": _reordered,
-    "cited": FIGURES["citation_coverage"][0],
-    "tokens": _tokens,
-    "cost": FIGURES["cost_usd"][0],
-    "helpful": FIGURES["helpful_rate"][0],
-    "rating": _rating,
-    "escalated": lambda session: (session.fold.escalations > 0,),
-}
-"""What samples a session gives of each measure."""
-
 _ROWS: Final = (
-    *(_percentile_row(stage, name) for stage in _STAGES for name in ("p50", "p95")),
+    *(_percentile_row(stage, name) for stage in (*STAGE_WORDS, "all stages") for name in ("p50", "p95")),
     _share_row("sessions in error", "error"),
     _mean_row("mean grounding", "score", "grounding"),
     _share_row("empty retrievals", "empty"),

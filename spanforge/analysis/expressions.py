@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Any, Final
 
+from spanforge.namespaces.feedback import FeedbackRating
 from spanforge.namespaces.payload import LARGEST_SUM
 from spanforge.namespaces.retrieval import SEVERITY, SUMMARY_ONLY, RAGSessionPayload
 from spanforge.namespaces.stages import (
@@ -34,6 +35,8 @@ _ID_CAP: Final = 10_000
 _COUNTED: Final = {stage.event_type: stage.word for stage in STAGES if stage.counts}
 _STATUS: Final = ("ok", "partial", "error")
 _ERROR: Final = 2
+_JUDGED: Final = [str(one) for one in FeedbackRating if one.helpful is not None]
+_HELPFUL: Final = [str(one) for one in FeedbackRating if one.helpful]
 
 
 def sessions(rows: Any) -> Any:
@@ -62,7 +65,7 @@ def _measured(rows: Any) -> Any:
         us=(rows.latency_ms.fill_null(0.0) * 1000 + 0.5).floor().cast("int64"),
         nano=_nano(rows.grounding_score),
         cost=_nano(rows.cost_usd),
-        rating=_nano((kind == FEEDBACK).ifelse(rows.value, ibis.null("float64"))),
+        value=_nano((kind == FEEDBACK).ifelse(rows.value, ibis.null("float64"))),
         severity=ibis.cases((failed, 2), (judged, severity), else_=0),
         judged=judged,
     )
@@ -75,6 +78,7 @@ def _nano(score: Any) -> Any:
 def _sums(rows: Any) -> Any:
     kind, at = rows.event_type, rows.event_id
     generated, told = kind == GENERATED, kind == SESSION
+    answered = generated & (rows.status.fill_null("ok") == "ok")
     by_stage = {
         name: value
         for event_type, word in _COUNTED.items()
@@ -108,8 +112,12 @@ def _sums(rows: Any) -> Any:
         tags=rows.tags.collect(where=rows.tags.length() > 0),
         escalations=rows.count(where=kind == ESCALATED),
         ratings=rows.count(where=kind == FEEDBACK),
-        rated=rows.rating.count(where=kind == FEEDBACK),
-        rating_sum=_total(rows.rating, kind == FEEDBACK),
+        rated=rows.value.count(where=kind == FEEDBACK),
+        rating_sum=_total(rows.value, kind == FEEDBACK),
+        answers=rows.count(where=answered),
+        cited=rows.count(where=answered & (rows.chunk_ids_used.length() > 0)),
+        judged=rows.count(where=(kind == FEEDBACK) & rows.rating.isin(_JUDGED)),
+        helpful=rows.count(where=(kind == FEEDBACK) & rows.rating.isin(_HELPFUL)),
     )
 
 
@@ -151,6 +159,7 @@ def _told_or_folded(sums: Any) -> Any:
         escalations=ids.escalations,
         ratings=ids.ratings,
         rating=_mean(ids.rating_sum, ids.rated),
+        **{name: ids[name] for name in ("answers", "cited", "judged", "helpful")},
     )
 
 

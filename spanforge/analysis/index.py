@@ -41,7 +41,7 @@ __all__ = ["Index", "Manifest"]
 compute: Final[Any] = import_module("pyarrow.compute")
 parquet: Final[Any] = import_module("pyarrow.parquet")
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 _BYTES_EACH: Final = 1 << 29
 """Bytes of log whose sessions are folded at once: what bounds the memory."""
 _DELTA_SHARE: Final = 0.1

@@ -94,9 +94,11 @@ def _resampled(values: Values, count: int, rng: np.random.Generator) -> tuple[Va
 def _tails(first: tuple[Values, Values], second: tuple[Values, Values], shift: float) -> tuple[float, float]:
     """Return between what 95 % of the resamples lie off the shift, in standard errors of their own."""
     off = second[0] - first[0] - shift
-    off[np.abs(off) < _ROUNDING * (abs(shift) + np.abs(first[0]) + np.abs(second[0]))] = 0.0
+    digits = _ROUNDING * (abs(shift) + np.abs(first[0]) + np.abs(second[0]))
+    off[np.abs(off) < digits] = 0.0
     error = np.sqrt(first[1] + second[1])
-    told = np.sort(np.divide(off, error, out=np.where(off == 0, 0.0, np.copysign(np.inf, off)), where=error > 0))
+    # Samples that are all alike have an error of their last digits at most, and bound nothing.
+    told = np.sort(np.divide(off, error, out=np.where(off == 0, 0.0, np.copysign(np.inf, off)), where=error > digits))
     either_way = np.sort(np.abs(told))[-1 - 2 * _OUTSIDE]
     return float(min(told[_OUTSIDE], -either_way)), float(max(told[-1 - _OUTSIDE], either_way))
 

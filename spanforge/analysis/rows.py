@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from enum import EnumType
 from importlib import import_module
 from itertools import chain, islice
 from types import NoneType
@@ -38,7 +39,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
         *("prompt_tokens", "output_tokens", "grounding_score", "cost_usd"),
     ),
     EVALUATED: ("latency_ms",),
-    FEEDBACK: ("value",),
+    FEEDBACK: ("value", "rating"),
     SESSION: ("error_type",),
 }
 """What the fold asks of the payload of each type of event: to look for a field costs as much where it is absent."""
@@ -48,10 +49,10 @@ def _column(hint: Any) -> Any:
     """Return the type of a column that holds a field of this type."""
     if hint in _COLUMNS:
         return _COLUMNS[hint]
-    first, *_ = [one for one in get_args(hint) if one is not NoneType]
     origin = get_origin(hint)
-    if origin is Literal:
+    if origin is Literal or isinstance(hint, EnumType):
         return arrow.string()
+    first, *_ = [one for one in get_args(hint) if one is not NoneType]
     return arrow.list_(_column(first)) if origin is tuple else _column(first)
 
 
@@ -75,7 +76,7 @@ SCHEMA: Final[Any] = arrow.schema(_TYPES)
 """One event a row. `position` is its place in the order of reading: of two that are one event the first counts. `told`
 is what a summary says."""
 _ABSENT: Final[Mapping[str, Any]] = {name: arrow.nulls(_BATCH, kind) for name, kind in _TYPES.items()}
-FEW_VALUES: Final = ("event_type", "org_id", "status", "retriever_name", "model", "error_type")
+FEW_VALUES: Final = ("event_type", "org_id", "status", "retriever_name", "model", "error_type", "rating")
 """Columns whose values are the same in many rows."""
 
 

@@ -21,7 +21,6 @@ _FORMS: Final = (
     "another input, a period such as 2026-11-01..2026-11-15, `before`, or retriever=, model=, pipeline=, namespace=, "
     "actor= or a tag's name= and a value"
 )
-_FEWEST: Final = 2
 
 
 def changes_since(given: str, store: Path, wanted: Filter, pricing: Pricing | None) -> StoredChanges:
@@ -34,8 +33,8 @@ def changes_since(given: str, store: Path, wanted: Filter, pricing: Pricing | No
     from spanforge.viewer.changes import compare  # noqa: PLC0415  needs the extra
 
     made = compare(store, wanted, _baseline(given, store, wanted), pricing)
-    if made.progress.exists and min(made.sessions, made.baseline_sessions) < _FEWEST:
-        raise CliError(f"--compare: {_too_few(made)}")
+    if made.progress.exists and made.problem:
+        raise CliError(f"--compare: {made.problem}{_elsewhen(made)}")
     return made
 
 
@@ -65,17 +64,11 @@ def show_changes(made: StoredChanges) -> None:
         console.print(f"Left out as damaged: {left_out[0]:,} events, and {left_out[1]:,} where the baseline is stored")
 
 
-def _too_few(made: StoredChanges) -> str:
-    found = (
-        f"{made.baseline_sessions:,} sessions in the baseline and {made.sessions:,} beside it, where each needs two or "
-        "more"
-    )
+def _elsewhen(made: StoredChanges) -> str:
     if made.on_both_sides:
-        return (
-            f"{found}; {made.on_both_sides:,} are on both sides and count on neither: name a baseline of other sessions"
-        )
+        return ""
     first, last = map(moment, made.began)
-    return f"{found}; what INPUT has began from {first} to {last}: widen the baseline, or the report's filters"
+    return f"; what INPUT has began from {first} to {last}: widen the baseline, or the report's filters"
 
 
 def _baseline(given: str, store: Path, wanted: Filter) -> Baseline:

@@ -10,17 +10,22 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from heapq import nsmallest
 from typing import Any, Final, Protocol, Self
 
 from spanforge.namespaces.event import Event
+from spanforge.namespaces.feedback import FeedbackRating
 from spanforge.namespaces.retrieval import SUMMARY_ONLY, RAGSessionPayload
-from spanforge.namespaces.stages import ESCALATED, FEEDBACK, PAYLOADS, SESSION
+from spanforge.namespaces.stages import ESCALATED, FEEDBACK, GENERATED, PAYLOADS, RERANKED, RETRIEVED, SESSION
 from spanforge.sessions.fold import DEFAULT_ID_CAP, Totals
 
 __all__ = ["StoredSession", "StoredTotals", "is_sound", "stored_sessions"]
 
 _NANO: Final = 1_000_000_000
-_SUMS: Final = ("events", "escalations", "ratings", "rated", "rating_sum")
+_SUMS: Final = ("events", "answers", "cited", "escalations", "ratings", "rated", "rating_sum", "judged", "helpful")
+_MOST_FIRST: Final = 100
+"""Ids remembered of what stages put first: a session has a few."""
+_FIRST: Final[Mapping[str, str]] = {RETRIEVED: "retrieved_first", RERANKED: "reranked_first"}
 
 
 class Addable(Protocol):
@@ -53,14 +58,20 @@ class StoredTotals:
     Attributes:
         totals: What its stages add up to.
         events: How many it has; `escalations` and `ratings` are how many of those.
+        answers: How many generations did not fail; `cited` is how many of those name chunks that they used.
         rated: How many ratings have a value; `rating_sum` is their sum in 1e-9.
+        judged: How many ratings are more than words; `helpful` is how many of those find the answer so.
+        retrieved_first: Ids of chunks that a retrieval put first, the smallest; `reranked_first` likewise.
         first: Id and time of the event emitted first; `last` of the last. Empty where there is none.
         told_at: Id of the last summary; empty where there is none. `told` is its payload.
     """
 
     def __init__(self, id_cap: int = DEFAULT_ID_CAP) -> None:
         self.totals = Totals(id_cap)
-        self.events = self.escalations = self.ratings = self.rated = self.rating_sum = 0
+        self.events = self.answers = self.cited = self.escalations = 0
+        self.ratings = self.rated = self.rating_sum = self.judged = self.helpful = 0
+        self.retrieved_first: list[str] = []
+        self.reranked_first: list[str] = []
         self.first: tuple[str, str] = ("", "")
         self.last: tuple[str, str] = ("", "")
         self.told_at = ""
@@ -80,13 +91,21 @@ class StoredTotals:
         elif event_type == ESCALATED:
             self.escalations += 1
         elif event_type == FEEDBACK:
-            self._rate(payload.get("value"))
+            self._rate(payload)
+        elif event_type == GENERATED:
+            if payload.get("status", "ok") == "ok":
+                self.answers += 1
+                self.cited += bool(payload.get("chunk_ids_used"))
+        elif event_type in _FIRST and (chunks := payload.get("chunks")):
+            self._put_first(_FIRST[event_type], [chunks[0]["chunk_id"]])
 
     def merge(self, other: StoredTotals) -> None:
         """Add what another has seen, of events that this one has not."""
         self.totals.merge(other.totals)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _FIRST.values():
+            self._put_first(name, getattr(other, name))
         if other.events:
             self.first = min(self.first, other.first) if self.first[0] else other.first
             self.last = max(self.last, other.last)
@@ -127,6 +146,13 @@ class StoredTotals:
         """Mean of the ratings that have a value, in [0, 1]; None where there are none."""
         return self.rating_sum / (_NANO * self.rated) if self.rated else None
 
+    @property
+    def reordered(self) -> bool | None:
+        """True where a rerank put first what no retrieval had put first; None where there was nothing to put first."""
+        if not self.retrieved_first or not self.reranked_first:
+            return None
+        return not set(self.reranked_first) <= set(self.retrieved_first)
+
     def summary(self, session_id: str) -> RAGSessionPayload:
         """Return the fold over the stages, with times and end reason from the last summary, where there is one."""
         if self.told_at and not self.from_stages:
@@ -140,8 +166,18 @@ class StoredTotals:
         if event_id > self.told_at:
             self.told_at, self.told = event_id, payload
 
-    def _rate(self, value: float | None) -> None:
+    def _put_first(self, name: str, ids: Iterable[str]) -> None:
+        known = getattr(self, name)
+        # A cap that keeps the smallest commutes, as that of the ids does.
+        if new := [one for one in ids if one not in known]:
+            setattr(self, name, nsmallest(_MOST_FIRST, [*known, *new]))
+
+    def _rate(self, payload: Mapping[str, Any]) -> None:
         self.ratings += 1
+        helpful, value = FeedbackRating(payload["rating"]).helpful, payload.get("value")
+        if helpful is not None:
+            self.judged += 1
+            self.helpful += helpful
         if value is not None:
             self.rated += 1
             self.rating_sum += int(value * _NANO + 0.5)

@@ -245,12 +245,19 @@ FROM events, folded ORDER BY events.seq
     _FORGET,
 )
 
-# Sessions have a cost, and are found by pipeline, namespace and actor. What is stored is folded anew, as writers go on.
+# Sessions have a cost, and what answers cited, people found and reranks changed; they are found by pipeline, namespace
+# and actor. What is stored is folded anew, as writers go on.
 # One of an earlier version that has the store open would fold without: another name of a column makes it fail, counted.
-_COSTS_AND_NAMES: Final = (
+_MORE_FIGURES: Final = (
     "ALTER TABLE session ADD COLUMN total_cost_usd REAL",
+    *(
+        f"ALTER TABLE session ADD COLUMN {name} INTEGER"
+        for name in ("answers", "cited", "judged", "helpful", "reordered")
+    ),
     "DROP VIEW sessions",
-    _VIEW.replace("conversation_id,", "conversation_id, total_cost_usd,"),
+    _VIEW.replace("conversation_id,", "conversation_id, total_cost_usd,").replace(
+        "rating\nFROM", "rating, answers, cited, judged, helpful, reordered\nFROM"
+    ),
     *(f"DELETE FROM {table}" for table in ("session", "session_state", "mention", "tally", "damage")),  # noqa: S608
     "ALTER TABLE folded RENAME COLUMN unsessioned TO without_session",
     "UPDATE folded SET seq = 0, without_session = 0",
@@ -271,7 +278,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         *_FOLDED,
     ),
     _IDENTITY,
-    _COSTS_AND_NAMES,
+    _MORE_FIGURES,
 )
 
 

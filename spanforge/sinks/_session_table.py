@@ -38,7 +38,7 @@ _SUMMARY: Final = (
 )  # fmt: skip
 _FOLD: Final = (
     "started_us", "first_event_at", "last_event_at", "events", "ended", "from_stages", "escalations", "ratings",
-    "rating",
+    "rating", "answers", "cited", "judged", "helpful", "reordered",
 )  # fmt: skip
 _UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in (*_SUMMARY, *_FOLD))} WHERE id = ?"  # noqa: S608  our own names
 _FIND: Final = (
@@ -194,6 +194,7 @@ def _row(session_id: str, fold: StoredTotals) -> list[Any]:
     values = [getattr(summary, name) for name in _SUMMARY]
     values += [_moment_us(summary.started_at) or _moment_us(fold.first[1]), fold.first[1], fold.last[1]]
     values += [fold.events, fold.ended, fold.from_stages, fold.escalations, fold.ratings, fold.rating]
+    values += [fold.answers, fold.cited, fold.judged, fold.helpful, fold.reordered]
     return [storable(value) if isinstance(value, str) else value for value in values]
 
 

@@ -4,41 +4,46 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from array import array
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from spanforge import _clock
-from spanforge.analysis import StoredSession
-from spanforge.analysis.comparing import FigureChange, SampledSessions, Side, changes
+from spanforge.analysis.comparing import FigureChange, Side, changes
 from spanforge.analysis.intervals import column
-from spanforge.analysis.prices import Pricing, priced
+from spanforge.analysis.prices import Pricing
 from spanforge.namespaces.stages import STAGE_WORDS
 from spanforge.viewer.filters import Filter, named
-from spanforge.viewer.queries import EMPTY, stored_of, where
+from spanforge.viewer.queries import EMPTY, lay_prices, where
 from spanforge.viewer.report import one_page
 from spanforge.viewer.shown import moment
 from spanforge.viewer.store import Progress, ViewedStore
 
-__all__ = ["Baseline", "Changes", "StoredChanges", "compare", "compare_tabled"]
+__all__ = ["Baseline", "Changes", "StoredChanges", "compare", "compare_within"]
 
-_Keys: TypeAlias = set[tuple[str, str]]
-_TABLED: Final = {
+_Key: TypeAlias = tuple[str, str]
+_FEWEST: Final = 2
+_BATCH: Final = 10_000
+_TABLED: Final[Mapping[str, tuple[str, str]]] = {
     # A sum of nothing is of stages that nobody timed, or that were not there.
-    **{stage: f"NULLIF({stage}_latency_ms, 0)" for stage in STAGE_WORDS},
-    "all stages": "NULLIF(total_latency_ms, 0)",
-    "error": "status = 'error'",
-    "grounding": "avg_grounding_score",
-    "empty": f"CASE WHEN retrieval_count > 0 THEN {EMPTY} END",
-    "tokens": "NULLIF(total_input_tokens + total_output_tokens, 0)",
-    "cost": "total_cost_usd",
-    "rating": "1 + 4 * rating",
-    "escalated": "escalations > 0",
+    **{stage: (f"NULLIF({stage}_latency_ms, 0)", "1") for stage in STAGE_WORDS},
+    "all stages": ("NULLIF(total_latency_ms, 0)", "1"),
+    "error": ("status = 'error'", "1"),
+    "grounding": ("avg_grounding_score", "1"),
+    "empty": (f"CASE WHEN retrieval_count > 0 THEN {EMPTY} END", "1"),
+    "reordered": ("reordered", "1"),
+    "cited": ("cited", "NULLIF(answers, 0)"),
+    "tokens": ("NULLIF(total_input_tokens + total_output_tokens, 0)", "1"),
+    "cost": ("total_cost_usd", "1"),
+    "helpful": ("helpful", "NULLIF(judged, 0)"),
+    "rating": ("1 + 4 * rating", "1"),
+    "escalated": ("escalations > 0", "1"),
 }
-"""The one sample of a measure that a row of the table of sessions has."""
+"""Of each measure the sum that a row of the table of sessions has, and of how many samples; neither may be NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,21 @@ class Changes:
         return self.wanted if before else replace(self.wanted, without=self.baseline.text)
 
     @property
+    def problem(self) -> str:
+        """Why they cannot be compared; empty where they can."""
+        if min(self.sessions, self.baseline_sessions) >= _FEWEST:
+            return ""
+        found = (
+            f"{self.baseline_sessions:,} sessions in the baseline and {self.sessions:,} beside it, where each needs "
+            "two or more"
+        )
+        if not self.on_both_sides:
+            return found
+        return (
+            f"{found}; {self.on_both_sides:,} are on both sides and count on neither: name a baseline of other sessions"
+        )
+
+    @property
     def chance(self) -> str:
         """What to bear in mind."""
         return "Each interval is of 95 %: of twenty figures that are alike, about one seems to differ."
@@ -143,7 +163,7 @@ class StoredChanges(Changes):
 
 
 def compare(store: Path, wanted: Filter, baseline: Baseline, pricing: Pricing | None = None) -> StoredChanges:
-    """Read sessions and those they are compared with, whole, and return what changed.
+    """Read a store and that of the baseline whole, and return what changed.
 
     Args:
         store: A database of the sqlite sink, a jsonl file, a folder or a pattern.
@@ -155,33 +175,33 @@ def compare(store: Path, wanted: Filter, baseline: Baseline, pricing: Pricing | 
         stores = [opened.enter_context(closing(ViewedStore(path))) for path in (store, baseline.store) if path]
         for viewed in stores:
             viewed.catch_up()
-        mine, other = (opened.enter_context(stores[place].reading()) for place in (0, -1))
-        both = _keys(mine, wanted) & _keys(other, baseline.wanted)
-        new = SampledSessions(priced(one, pricing) for one in _sessions(mine, wanted, both))
-        others = _sessions(other, baseline.wanted, set() if baseline.is_part else both)
-        old = SampledSessions(priced(one, pricing) for one in others)
+        connections = [opened.enter_context(viewed.reading()) for viewed in stores]
+        if pricing is not None:
+            for connection in connections:
+                lay_prices(connection, pricing)
+        mine, other = connections[0], connections[-1]
+        found = (
+            compare_within(mine, None, wanted, baseline)
+            if baseline.store is None
+            else _compare_stores(mine, other, wanted, baseline)
+        )
         return StoredChanges(
+            **{field.name: getattr(found, field.name) for field in fields(found)},
             store=stores[0].name,
-            wanted=wanted,
-            baseline=baseline,
-            sessions=new.sessions,
-            baseline_sessions=old.sessions,
             began=_began(mine, wanted),
-            on_both_sides=0 if baseline.is_part else len(both),
-            figures=changes(old, new),
             progress=stores[0].progress(),
             baseline_damaged=stores[-1].progress().damaged,
         )
 
 
-def compare_tabled(connection: sqlite3.Connection, org: str | None, wanted: Filter, baseline: Baseline) -> Changes:
-    """Return what the table of sessions tells of it, without a look at their events.
+def compare_within(connection: sqlite3.Connection, org: str | None, wanted: Filter, baseline: Baseline) -> Changes:
+    """Return what changed between two sets of sessions of one store.
 
     Args:
-        connection: To a store.
+        connection: To it.
         org: The one organisation that may be seen; None for all.
         wanted: Which sessions.
-        baseline: What they are compared with, in the same store.
+        baseline: What they are compared with.
     """
     (mine, values), (other, more) = where(org, wanted), where(org, baseline.wanted)
     # Who belongs to both is on neither side, unless the one is a part of the other.
@@ -193,18 +213,45 @@ def compare_tabled(connection: sqlite3.Connection, org: str | None, wanted: Filt
     return Changes(wanted, baseline, new.sessions, old.sessions, both, changes(old, new))
 
 
-class _Tabled:
-    """Samples out of the table of sessions."""
+def _compare_stores(mine: sqlite3.Connection, other: sqlite3.Connection, wanted: Filter, baseline: Baseline) -> Changes:
+    both = _keys(mine, wanted) & _keys(other, baseline.wanted)
+    new = _Tabled(mine, *where(None, wanted), without=both)
+    old = _Tabled(other, *where(None, baseline.wanted), without=both)
+    return Changes(wanted, baseline, new.sessions, old.sessions, len(both), changes(old, new))
 
-    def __init__(self, connection: sqlite3.Connection, condition: str, values: list[Any]) -> None:
-        query = f"SELECT {', '.join(_TABLED.values())} FROM session WHERE {condition}"
-        rows = connection.execute(query, values).fetchall()
-        self.sessions = len(rows)
-        self._columns = dict(zip(_TABLED, zip(*rows, strict=True), strict=False))
+
+class _Tabled:
+    """Samples out of the table of sessions.
+
+    Attributes:
+        sessions: How many there are.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        condition: str,
+        values: list[Any],
+        *,
+        without: AbstractSet[_Key] = frozenset(),
+    ) -> None:
+        self.sessions = 0
+        self._sides = {measure: (array("d"), array("d")) for measure in _TABLED}
+        columns = ", ".join(f"{total}, {count}" for total, count in _TABLED.values())
+        rows = connection.execute(f"SELECT org_id, session_id, {columns} FROM session WHERE {condition}", values)
+        while batch := rows.fetchmany(_BATCH):
+            kept = [row for row in batch if row[:2] not in without] if without else batch
+            self.sessions += len(kept)
+            _, _, *found = zip(*kept, strict=True) if kept else ((), ())
+            for side, total, count in zip(self._sides.values(), found[::2], found[1::2], strict=False):
+                samples = [one for one in zip(total, count, strict=True) if None not in one]
+                for column_of, numbers in zip(side, zip(*samples, strict=True), strict=False):
+                    column_of.extend(numbers)
 
     def of(self, measure: str) -> Side:
-        known = [value for value in self._columns.get(measure, ()) if value is not None]
-        return column(known), column([1] * len(known))
+        """Return sums and counts of a measure as columns."""
+        sums, counts = self._sides[measure]
+        return column(sums), column(counts)
 
 
 def _before(wanted: Filter) -> dict[str, str]:
@@ -225,16 +272,6 @@ def _began(connection: sqlite3.Connection, wanted: Filter) -> tuple[int, int]:
     return first or 0, last or 0
 
 
-def _keys(connection: sqlite3.Connection, wanted: Filter) -> _Keys:
+def _keys(connection: sqlite3.Connection, wanted: Filter) -> set[_Key]:
     condition, values = where(None, wanted)
     return set(connection.execute(f"SELECT org_id, session_id FROM session WHERE {condition}", values))
-
-
-def _sessions(
-    connection: sqlite3.Connection, wanted: Filter, without: AbstractSet[tuple[str, str]]
-) -> Iterator[StoredSession]:
-    """Give the sessions that a filter lets through, one after the other."""
-    condition, values = where(None, wanted)
-    for _, org, session in stored_of(connection, condition, values):
-        if (org, session.session_id) not in without:
-            yield session

@@ -36,6 +36,8 @@ _HEAD: Final = {
     "generating": "count(*) FILTER (WHERE generation_count > 0)", "priced": "count(total_cost_usd)",
     "cost": "sum(total_cost_usd)", "empty": _EMPTY, "escalated": _ESCALATED,
     "rated": "count(rating)", "rating": "avg(rating)",
+    "reranked": "count(reordered)", "reordered": "count(*) FILTER (WHERE reordered)",
+    **{name: f"CAST(total({name}) AS INTEGER)" for name in ("answers", "cited", "judged", "helpful")},
 }  # fmt: skip
 """The figures of `Overview` that one look at the sessions gives."""
 _OF_BUCKET: Final = (
@@ -152,6 +154,10 @@ class Overview:
             dollars, None where there are none.
         retrieving: Sessions that retrieved; `empty` is how many of them found nothing, though nothing failed.
         escalated: Sessions for which a human was asked; `rated`: how many have a rating, `rating` the mean in [0, 1].
+        reranked: Sessions in which chunks were reranked; `reordered`: in how many of them a rerank put first what no
+            retrieval had.
+        answers: Generations that did not fail; `cited`: how many of them name chunks that they used.
+        judged: Ratings that are more than words; `helpful`: how many of them find the answer so.
         groups: The same figures by what the filter groups by, the largest groups first.
         failures: Classes of errors with their sessions, the most frequent first.
         worst: Sessions that a human should look at, those with the most reasons first.
@@ -174,6 +180,12 @@ class Overview:
     escalated: int
     rated: int
     rating: float | None
+    reranked: int
+    reordered: int
+    answers: int
+    cited: int
+    judged: int
+    helpful: int
     groups: list[Group]
     failures: list[tuple[str, int]]
     width: int

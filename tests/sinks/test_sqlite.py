@@ -492,13 +492,19 @@ def test_a_database_of_the_first_version_gets_its_sessions(tmp_path: Path, monke
     sink.close()
 
 
+LATER = ("total_cost_usd", "answers", "cited", "judged", "helpful", "reordered")
+"""Columns of the table of sessions that the third version does not have."""
+
+
 def fold_as_before(connection: sqlite3.Connection) -> None:
-    """Fold what is stored as it was folded when nobody knew what sessions cost."""
-    connection.execute("ALTER TABLE session ADD COLUMN total_cost_usd")
+    """Fold what is stored as it was folded when the table had fewer figures."""
+    for name in LATER:
+        connection.execute(f"ALTER TABLE session ADD COLUMN {name}")
     connection.execute("ALTER TABLE folded RENAME COLUMN unsessioned TO without_session")
     fold_events(connection, {}, 0)
     connection.execute("ALTER TABLE folded RENAME COLUMN without_session TO unsessioned")
-    connection.execute("ALTER TABLE session DROP COLUMN total_cost_usd")
+    for name in LATER:
+        connection.execute(f"ALTER TABLE session DROP COLUMN {name}")
 
 
 def second_version(path: Path, stored: list[Event]) -> list[tuple[Any, ...]]:
@@ -639,7 +645,8 @@ def test_sessions_that_were_folded_before_the_fold_knew_of_costs_get_theirs(tmp_
     assert rows(path, told) == expected
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP VIEW sessions")
-        connection.execute("ALTER TABLE session DROP COLUMN total_cost_usd")
+        for name in LATER:
+            connection.execute(f"ALTER TABLE session DROP COLUMN {name}")
         connection.execute("ALTER TABLE folded RENAME COLUMN without_session TO unsessioned")
         connection.execute("CREATE VIEW sessions AS SELECT session_id FROM session")
         connection.execute("PRAGMA user_version = 3")

@@ -25,6 +25,7 @@ Answer: TypeAlias = tuple[Figures, dict[str, int]]
 
 _OWN = {"unique_chunk_ids"}
 """What the state of the fold has, and no column."""
+_COUNTED = ("answers", "cited", "judged", "helpful")
 
 
 def by_events(path: Path, *, unique: bool = False) -> Answer:
@@ -119,6 +120,7 @@ def _figures(session_id: str, fold: StoredTotals, models: set[str], tags: set[st
         "escalations": fold.escalations,
         "ratings": fold.ratings,
         "rating": fold.rating,
+        **{name: getattr(fold, name) for name in _COUNTED},
     }
 
 
@@ -130,3 +132,5 @@ def _check_columns(columns: dict[str, Any], fold: StoredTotals) -> None:
     assert (columns["first_event_at"], columns["last_event_at"]) == (fold.first[1], fold.last[1])
     assert (columns["events"], columns["escalations"]) == (fold.events, fold.escalations)
     assert (columns["ratings"], columns["rating"]) == (fold.ratings, fold.rating)
+    assert columns["reordered"] == fold.reordered
+    assert [columns[name] for name in _COUNTED] == [getattr(fold, name) for name in _COUNTED]

@@ -7,7 +7,6 @@ import math
 import re
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -19,10 +18,7 @@ from support.viewer import Look, write
 
 from spanforge.cli import main
 from spanforge.namespaces.event import Event
-from spanforge.viewer.changes import Baseline, compare, compare_tabled
-from spanforge.viewer.filters import Filter
 from spanforge.viewer.shown import change, figure
-from spanforge.viewer.store import ViewedStore
 
 _ALIKE = "no difference that this many sessions could show"
 Said = Callable[..., dict[str, Any]]
@@ -184,35 +180,6 @@ def test_one_tag_narrows_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "INPUT: nothing is stored there" in capsys.readouterr().err
 
 
-_NOT_TABLED = {"top chunk changed by rerank", "citation coverage", "helpful ratings"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "against"),
-    [
-        ({}, "release=1"),
-        ({"tag": "release=2"}, "release=1"),
-        ({}, "model=model-a"),
-        ({"model": "model-b"}, "model=model-a"),
-        ({}, "2026-01-01T00:00:35..2026-01-01T00:02"),
-        ({"since": "2026-01-01T00:05"}, "before"),
-    ],
-)
-def test_the_table_of_sessions_tells_what_their_events_tell(
-    tmp_path: Path, asked: dict[str, str], against: str
-) -> None:
-    store = write(tmp_path / "events.db", two_releases(40))
-    wanted = Filter.parse(asked)
-    baseline = Baseline.of(against, wanted)
-    by_events = compare(store, wanted, baseline)
-    with closing(ViewedStore(store)) as viewed, viewed.reading() as connection:
-        by_table = compare_tabled(connection, None, wanted, baseline)
-    assert by_table.sessions > 1 < by_table.baseline_sessions
-    counts = ("sessions", "baseline_sessions", "on_both_sides")
-    assert [getattr(by_table, name) for name in counts] == [getattr(by_events, name) for name in counts]
-    assert by_table.figures == [one for one in by_events.figures if one.name not in _NOT_TABLED]
-
-
 def _count(page: str) -> int:
     [told] = re.findall(r'<p class="sub">([\d,]+) session', page)
     return int(told.replace(",", ""))
@@ -239,6 +206,8 @@ def test_figures_beside_others_lead_to_the_sessions_of_their_side(look: Look, tm
         ("against=release%3D1&tag=env%3Dlive", "names another tag"),
         ("against=2026-02-01..2026-01-01", "ends before it begins"),
         ("against=nonsense", "Left out of the filter"),
+        ("against=retriever%3Dnobody", "0 sessions in the baseline and 3 beside it"),
+        ("model=model-a&against=model%3Dmodel-a", "are on both sides and count on neither"),
     ],
 )
 def test_what_nothing_can_be_put_beside_is_said(look: Look, tmp_path: Path, address: str, sentence: str) -> None:

@@ -13,7 +13,7 @@ from support.many_sessions import fill, many_events, two_releases
 from support.viewer import Look, write
 
 from spanforge.analysis import stored_sessions
-from spanforge.analysis.figures import PERCENTILES
+from spanforge.analysis.figures import PERCENTILES, figures
 from spanforge.analysis.prices import priced, read_prices
 from spanforge.cli import main
 from spanforge.namespaces.stages import STAGE_WORDS
@@ -48,6 +48,20 @@ def test_the_page_has_the_figures_of_the_viewer(tmp_path: Path, look: Look, grou
     assert found == _figures(viewed)
 
 
+@pytest.mark.parametrize("suffix", [".db", ".jsonl"])
+def test_what_a_report_counts_of_answers_is_what_their_events_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    store = write(tmp_path / f"events{suffix}", two_releases(60))
+    assert main(["report", str(store), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    by_events = figures(stored_sessions(read_events(store)))
+    cited, helpful = by_events["citation_coverage"], by_events["helpful_rate"]
+    assert (told["cited"] / told["answers"], told["answers"]) == (cited.value, cited.samples)
+    assert (told["helpful"] / told["judged"], told["judged"]) == (helpful.value, helpful.samples)
+    assert 0 < told["cited"] < told["answers"] > told["judged"] > told["helpful"] > 0
+
+
 def _rows(page: str, name: str) -> list[list[str]]:
     """Return what the rows of a panel's table say."""
     panel = _alone(page[page.index(f'aria-labelledby="{name}"') :])
@@ -75,11 +89,14 @@ def test_page_json_and_viewer_have_the_same_numbers(
         assert tiles == [
             percent(told["error"], told["sessions"]), f"{told['error']:,} of {told['sessions']:,}",
             percent(told["empty"], told["retrieving"]), f"{told['empty']:,} sessions found nothing",
+            percent(told["cited"], told["answers"]), f"{told['cited']:,} of {told['answers']:,}",
+            percent(told["reordered"], told["reranked"]), f"{told['reordered']:,} of {told['reranked']:,} sessions",
             score(told["grounding_mean"]), f"{sum(told['grounding']):,} measured",
             brief(told["input"] + told["output"]), f"{brief(told['input'])} in, {brief(told['output'])} out",
             dollars(told["cost"]),
             f"{dollars(told['cost'] / told['priced'])} in each of {told['priced']:,}; {unknown:,} unknown",
-            f"{stars(told['rating'])} of 5", f"{told['rated']:,} rated",
+            f"{stars(told['rating'])} of 5",
+            f"{told['rated']:,} rated, {percent(told['helpful'], told['judged'])} of {told['judged']:,} ratings helpful",
             percent(told["escalated"], told["sessions"]), f"{told['escalated']:,} asked for a person",
         ]  # fmt: skip
         times = [[row[0], *row[2:]] for row in _rows(page, "latency")]

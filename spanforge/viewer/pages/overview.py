@@ -51,9 +51,10 @@ def _shown(connection: sqlite3.Connection, org: str | None, wanted: Filter) -> d
     shown = drawn(overview(connection, org, wanted))
     if wanted.against:
         try:
-            from spanforge.viewer.changes import Baseline, compare_tabled  # noqa: PLC0415  needs the extra
+            from spanforge.viewer.changes import Baseline, compare_within  # noqa: PLC0415  needs the extra
 
-            shown["compared"] = compare_tabled(connection, org, wanted, Baseline.of(wanted.against, wanted))
+            compared = compare_within(connection, org, wanted, Baseline.of(wanted.against, wanted))
+            shown |= {"problem": compared.problem} if compared.problem else {"compared": compared}
         except (MissingExtraError, ValueError) as error:
             shown["problem"] = str(error).rstrip(".")
     return shown
