@@ -14,10 +14,12 @@ from typing import Final
 from spanforge import _clock
 from spanforge._version import __version__
 from spanforge.analysis.selection import Doomed, PruneSelection
+from spanforge.analysis.table_pruning import prune_table
 from spanforge.exceptions import ConfigError
 from spanforge.namespaces.tombstones import Gaps
 from spanforge.reader import MAX_LINE_BYTES, Paths, expand, family, stored_lines
 from spanforge.reader.decoding import events_in
+from spanforge.reader.tables import PARQUET_MAGIC
 from spanforge.sinks import retention
 from spanforge.sinks.rewriting import MovedError, Piece, opened, pieces, rewrite
 
@@ -25,7 +27,6 @@ __all__ = ["PrunedFile", "prune"]
 
 _SOURCE: Final = f"spanforge@{__version__}"
 _STORE: Final = b"SQLite format 3\0"
-_TABLE: Final = b"PAR1"
 _ROUNDS: Final = 5
 _UNREADABLE: Final = {
     "corrupt": "the database is damaged",
@@ -61,12 +62,13 @@ class PrunedFile:
         """How many events went."""
         return self.events.total()
 
-    def count(self, reason: str) -> None:
-        """Count a line that goes for a reason, or stays for none."""
+    def count(self, reason: str) -> bool:
+        """Count a line that goes for a reason, or stays for none; return whether it goes."""
         if reason:
             self.events[reason] += 1
         else:
             self.kept += 1
+        return bool(reason)
 
 
 def prune(paths: Paths, wanted: PruneSelection, *, key: bytes | None = None, dry_run: bool = False) -> list[PrunedFile]:
@@ -132,8 +134,8 @@ def _pruned(file: Path, doomed: Doomed, key: bytes | None, *, dry_run: bool) -> 
             head = stream.read(len(_STORE))
         if head == _STORE:
             _prune_store(outcome, doomed, dry_run=dry_run)
-        elif head.startswith(_TABLE):
-            outcome.problem = "it is a table: prune the files that it was made of, and make it anew"
+        elif head.startswith(PARQUET_MAGIC):
+            prune_table(file, lambda line: outcome.count(doomed.reason_of_line(line)), dry_run=dry_run)
         else:
             _prune_lines(outcome, doomed, key, dry_run=dry_run)
     except (MovedError, FileNotFoundError):

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from spanforge.exceptions import MissingExtraError
 
-__all__ = ["PARQUET_MAGIC", "rows_of_table"]
+__all__ = ["PARQUET_MAGIC", "has_events", "lines_of", "parquet_modules", "rows_of_table"]
 
 PARQUET_MAGIC: Final = b"PAR1"
 _ROWS: Final = 1024
@@ -30,21 +30,40 @@ def rows_of_table(stream: BinaryIO, damaged: Counter[str]) -> Iterator[bytes]:
         stream: The file, at its start.
         damaged: Counts it as `corrupt` where it cannot be read, and as `no_events` where it is a table of others.
     """
-    try:
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError("reading Parquet files", "analysis") from None
+    arrow, parquet = parquet_modules()
     try:
         table = parquet.ParquetFile(stream)
-        names = set(table.schema_arrow.names)
-        if not names & {_LINE, _KEY}:
+        if not has_events(table):
             damaged["no_events"] += 1
             return
-        columns = [_LINE] if _LINE in names else None
+        columns = [_LINE] if _LINE in table.schema_arrow.names else None
         for batch in table.iter_batches(_ROWS, columns=columns):
-            yield from map(_line, batch.to_pylist())
+            yield from lines_of(batch)
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, OSError):
         damaged["corrupt"] += 1
+
+
+def parquet_modules() -> tuple[Any, Any]:
+    """Return `pyarrow` and `pyarrow.parquet`.
+
+    Raises:
+        MissingExtraError: They are not installed.
+    """
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError("reading Parquet files", "analysis") from None
+
+
+def has_events(table: Any) -> bool:
+    """Tell whether a `ParquetFile` is a table of events, by its columns."""
+    return not {_LINE, _KEY}.isdisjoint(table.schema_arrow.names)
+
+
+def lines_of(batch: Any) -> list[bytes]:
+    """Return the rows of a record batch as lines."""
+    rows = batch.select([_LINE]) if _LINE in batch.schema.names else batch
+    return [_line(row) for row in rows.to_pylist()]
 
 
 def _line(row: dict[str, Any]) -> bytes:

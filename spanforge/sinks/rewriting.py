@@ -11,15 +11,15 @@ import errno
 import gzip
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from spanforge.sinks._files import sync_folder
 from spanforge.sinks._lock import held, lock, unlock, without_writers
 
-__all__ = ["MovedError", "Piece", "opened", "pieces", "rewrite"]
+__all__ = ["MovedError", "Piece", "check_still_there", "opened", "pieces", "replacing", "rewrite", "save"]
 
 _LONGEST: Final = 16 << 20
 _PATIENCE_S: Final = 5.0
@@ -83,16 +83,36 @@ def rewrite(path: Path, change: Callable[[Iterable[Piece]], Iterator[bytes]], is
     path = path.resolve()
     with ExitStack() as stack:
         raw, old = opened(path, stack)
-        place = path.with_name(f".{path.name}.pruning")
-        new = stack.enter_context(_beside(place, os.fstat(raw.fileno())))
+        new, take_its_name = stack.enter_context(replacing(path, raw))
+        _fill(new, change(_until_still(path, raw, old, new, stack)), compressed=old is not raw)
+        if is_changed():
+            take_its_name()
+
+
+@contextmanager
+def replacing(path: Path, old: BinaryIO) -> Generator[tuple[BinaryIO, Callable[[], None]]]:
+    """Give a new file beside an old one, and what puts it in its place once it is saved; it is gone otherwise.
+
+    Args:
+        path: The old file, resolved.
+        old: It, open.
+
+    Raises:
+        OSError: It belongs to another user, or somebody else is replacing it.
+    """
+    place = path.with_name(f".{path.name}.pruning")
+    with _beside(place, os.fstat(old.fileno())) as new:
         done = False
+
+        def take_its_name() -> None:
+            nonlocal done
+            place.replace(path)
+            done = True
+            unlock(new.fileno())
+            sync_folder(path.parent)
+
         try:
-            _fill(new, change(_until_still(path, raw, old, new, stack)), compressed=old is not raw)
-            if is_changed():
-                place.replace(path)
-                done = True
-                unlock(new.fileno())
-                sync_folder(path.parent)
+            yield new, take_its_name
         finally:
             if not done:
                 place.unlink(missing_ok=True)
@@ -135,10 +155,11 @@ def _fill(new: BinaryIO, lines: Iterator[bytes], *, compressed: bool) -> None:
             packed.writelines(lines)
     else:
         new.writelines(lines)
-    _save(new)
+    save(new)
 
 
-def _save(new: BinaryIO) -> None:
+def save(new: BinaryIO) -> None:
+    """Have the disk hold a file."""
     new.flush()
     os.fsync(new.fileno())
 
@@ -150,7 +171,7 @@ def _until_still(path: Path, raw: BinaryIO, old: BinaryIO, new: BinaryIO, stack:
             old.seek(-len(piece.data), os.SEEK_CUR)  # it may be half of one that is being written
             break
         yield piece
-    _save(new)  # so that there is little left to wait for while nobody can write
+    save(new)  # so that there is little left to wait for while nobody can write
     _keep_still(path, raw, stack)
     yield from pieces(old)
 
@@ -161,7 +182,17 @@ def _keep_still(path: Path, raw: BinaryIO, stack: ExitStack) -> None:
     still = stack.enter_context(held(live, _PATIENCE_S))
     if not still or not stack.enter_context(without_writers(raw.fileno(), live, _PATIENCE_S)):
         raise OSError(errno.EBUSY, "a program is in the middle of writing to it; run this again")
-    info = os.fstat(raw.fileno())
+    check_still_there(path, raw)
+
+
+def check_still_there(path: Path, file: BinaryIO) -> None:
+    """Check that a file is the only one of its path's name, and has no other.
+
+    Raises:
+        MovedError: It was rotated, replaced or deleted.
+        OSError: It has another name.
+    """
+    info = os.fstat(file.fileno())
     moved = True
     with suppress(FileNotFoundError):
         moved = not os.path.samestat(info, path.stat())

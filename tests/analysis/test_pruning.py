@@ -355,7 +355,7 @@ def test_damaged_lines_stay_but_where_they_name_who_is_to_be_forgotten(tmp_path:
     [
         ("events.jsonl.gz", gzip.compress(made(1, 9).encode())[:-20], "breaks off"),
         ("events.jsonl.zst", b"\x28\xb5\x2f\xfd....", "zstd"),
-        ("events.parquet", b"PAR1....", "table"),
+        ("events.parquet", b"PAR1....", "damaged"),
         ("events.db", b"SQLite format 3\0....", "damaged"),
     ],
 )
@@ -365,6 +365,43 @@ def test_what_cannot_be_pruned_says_why_and_stays(tmp_path: Path, name: str, dat
     [outcome] = prune(path, PruneSelection(older_than_s=DAY_S))
     assert says in outcome.problem
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["lines", "envelopes"])
+def test_a_table_loses_the_rows_that_a_file_loses(tmp_path: Path, *, whole: bool) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    events = [made(n, 0.1 if n < 20 else 9, f"s{n // 4}", CANARY if n % 5 == 1 else "ann") for n in range(60)]
+    rows = [{"line": one.encode(), "day": n % 2} if whole else one.to_dict() for n, one in enumerate(events)]
+    table, lines = tmp_path / "events.parquet", tmp_path / "events.jsonl"
+    made_of = arrow.Table.from_pylist(rows).replace_schema_metadata({"made by": "a test"})
+    parquet.write_table(made_of, table, row_group_size=25, compression="gzip")
+    lines.write_bytes(b"".join(one.encode() + b"\n" for one in events))
+    before = table.read_bytes()
+    wanted = PruneSelection(older_than_s=DAY_S, actors=frozenset({CANARY}))
+    [planned] = prune(table, wanted, dry_run=True)
+    assert table.read_bytes() == before
+    [expected], [outcome] = prune(lines, wanted), prune(table, wanted)
+    assert (outcome.events, outcome.kept, outcome.problem) == (expected.events, expected.kept, "")
+    assert (planned.events, planned.kept) == (outcome.events, outcome.kept)
+    assert 0 < outcome.removed < 60
+    assert list(read_events(table)) == list(read_events(lines))
+    assert CANARY.encode() not in everything(tmp_path)
+    left = parquet.ParquetFile(table)
+    assert left.schema_arrow.equals(made_of.schema, check_metadata=True)
+    assert (left.num_row_groups, left.metadata.row_group(0).column(0).compression) == (3, "GZIP")
+    [outcome] = prune(table, wanted)
+    assert (outcome.removed, outcome.kept) == (0, left.metadata.num_rows)
+    assert not list(tmp_path.glob("*.pruning"))
+
+
+def test_a_table_of_something_else_stays(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "sessions.parquet"
+    parquet.write_table(arrow.table({"session_id": ["one"]}), path)
+    before = path.read_bytes()
+    [outcome] = prune(path, PruneSelection(sessions=frozenset({"one"})))
+    assert "something else than events" in outcome.problem
+    assert path.read_bytes() == before
 
 
 def test_another_name_of_the_file_would_keep_everything(tmp_path: Path) -> None:

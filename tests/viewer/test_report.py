@@ -84,6 +84,7 @@ def test_page_json_and_viewer_have_the_same_numbers(
     assert told["sessions"] == 2 * sessions
     assert [stage["stage"] for stage in told["latency"]] == [*STAGE_WORDS, "all stages"]
     unknown = told["generating"] - told["priced"]
+    helpful = percent(told["helpful"], told["judged"])
     for page in pages:
         tiles = [unescape(re.sub(r"<[^>]*>", "", tile)) for tile in re.findall(r"<dd[^>]*>(.*?)</dd>", page)]
         assert tiles == [
@@ -96,7 +97,7 @@ def test_page_json_and_viewer_have_the_same_numbers(
             dollars(told["cost"]),
             f"{dollars(told['cost'] / told['priced'])} in each of {told['priced']:,}; {unknown:,} unknown",
             f"{stars(told['rating'])} of 5",
-            f"{told['rated']:,} rated, {percent(told['helpful'], told['judged'])} of {told['judged']:,} ratings helpful",
+            f"{told['rated']:,} rated, {helpful} of {told['judged']:,} ratings helpful",
             percent(told["escalated"], told["sessions"]), f"{told['escalated']:,} asked for a person",
         ]  # fmt: skip
         times = [[row[0], *row[2:]] for row in _rows(page, "latency")]
