@@ -20,7 +20,7 @@ _SAMPLE: Final = "smallest_sample"
 _WATCH: Final = "watch"
 _FEWEST: Final = 20
 _MOST: Final = 1_000_000_000
-_HIGHEST: Final[Mapping[str, float]] = {"": 1.0, "s": 3_600.0, "of 5": 5.0, "USD": 1e6}
+_HIGHEST: Final[Mapping[str, float]] = {"": 1.0, "s": 3_600.0, "of 5": 5.0, "USD": 1e9}
 _CEILINGS: Final = ("s", "USD")
 _LOWEST: Final[Mapping[str, float]] = {"of 5": 1.0}
 

@@ -68,8 +68,10 @@ def pricing_from(given: str | None) -> Pricing | None:
     problem = ""
     try:
         return read_prices(Path(given))
-    except OSError:
+    except FileNotFoundError:
         problem = f"there is no such file; name one, or {_PUBLIC} for the public lists"
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
     except ConfigError as error:
         problem = str(error)
     raise CliError(f"--prices: {problem}")

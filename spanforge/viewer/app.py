@@ -18,8 +18,8 @@ from spanforge._hashing import Hasher, utf8
 from spanforge.sdk import Settings
 from spanforge.viewer.documents import Documents
 from spanforge.viewer.guards import LoopbackHost, OwnPosts, SafeAnswers
+from spanforge.viewer.names import version
 from spanforge.viewer.pages import access, ask, delivery, errors, overview, session, sessions
-from spanforge.viewer.queries import version
 from spanforge.viewer.shell import Shell, shell_of
 from spanforge.viewer.store import ViewedStore
 from spanforge.viewer.visits import SignIn, Visits

@@ -18,10 +18,11 @@ from spanforge.analysis.intervals import column
 from spanforge.analysis.prices import Pricing
 from spanforge.namespaces.stages import STAGE_WORDS
 from spanforge.viewer.filters import Filter, named
-from spanforge.viewer.queries import EMPTY, lay_prices, where
+from spanforge.viewer.queries import EMPTY, where
 from spanforge.viewer.report import one_page
 from spanforge.viewer.shown import moment
 from spanforge.viewer.store import Progress, ViewedStore
+from spanforge.viewer.stored_events import lay_prices
 
 __all__ = ["Baseline", "Changes", "StoredChanges", "compare", "compare_within"]
 

@@ -1,4 +1,4 @@
-"""Sessions out of a store: a page of them, one of them, and the names to filter by."""
+"""Sessions out of a store, by a filter or by what stands for them in an address: a page of them, or one."""
 
 # ruff: noqa: S608  every query is put together of our own names alone; values are always bound
 from __future__ import annotations
@@ -7,52 +7,32 @@ import base64
 import json
 import re
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
-from itertools import groupby
 from typing import Any, Final
 
-from spanforge import _clock
 from spanforge._text import storable
-from spanforge.analysis import StoredSession, is_sound
-from spanforge.analysis.prices import Pricing, priced
-from spanforge.namespaces.event import Event
-from spanforge.namespaces.stages import GENERATED, STAGE_WORDS
-from spanforge.reader.decoding import events_in
+from spanforge.namespaces.stages import STAGE_WORDS
 from spanforge.viewer.filters import Filter, encoded, named
 from spanforge.viewer.shown import score, stars, visible
 
 __all__ = [
     "EMPTY",
+    "MENTIONED",
+    "PAGE",
     "WORTH_A_LOOK",
     "SessionPage",
     "SessionRow",
-    "choices",
-    "events_of",
     "find",
-    "latest",
-    "lay_prices",
-    "mentions",
     "neighbours",
     "ref_of",
     "session_page",
     "session_rows",
-    "stored_of",
     "turns",
-    "version",
     "where",
+    "within",
 ]
 
 PAGE: Final = 50
-_MOST_NAMES: Final = 200
-_LONGEST_NAME: Final = 1_000
-"""Characters of a name that can be chosen: every page repeats each."""
-MOST_LINE: Final = 16 << 20
-_LATEST: Final = 5_000
-_AHEAD_US: Final = 86_400_000_000
-"""Clocks differ, and by no more than a day where they are right."""
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 _FIELDS: Final = {
@@ -96,7 +76,7 @@ _TURNS: Final = (
     "UNION SELECT turn.id FROM wanted, session AS turn WHERE turn.session_id = talk"
 )
 """Sessions of a conversation: the first has its id, the others name it."""
-_MENTIONED: Final = ("model", "pipeline", "namespace", "actor", "source", "tag", "error")
+MENTIONED: Final = ("model", "pipeline", "namespace", "actor", "source", "tag", "error")
 """Fields of the filter that stand for what a session mentions."""
 _ANYBODYS: Final = "id IN (SELECT session FROM mention WHERE kind = '{kind}' AND text = ?)"
 _OWN: Final = "EXISTS (SELECT 1 FROM mention WHERE kind = '{kind}' AND text = ? AND session = session.id)"
@@ -228,7 +208,7 @@ def where(org: str | None, wanted: Filter) -> tuple[str, list[Any]]:
         ("total_latency_ms >= ?", wanted.latency_min),
         ("total_latency_ms <= ?", wanted.latency_max),
         (_ANYBODYS.format(kind="digest"), wanted.digest or None),
-        *((mentions.format(kind=kind), getattr(wanted, kind) or None) for kind in _MENTIONED),
+        *((mentions.format(kind=kind), getattr(wanted, kind) or None) for kind in MENTIONED),
         (f"id IN ({_TURNS})", wanted.conversation or None),
         (f"({_MARKED[wanted.mark]}) = ?" if wanted.mark else "", 1 if wanted.mark else None),
     ]
@@ -314,153 +294,9 @@ def turns(connection: sqlite3.Connection, row: SessionRow) -> list[SessionRow]:
     return [_row(one) for one in found]
 
 
-def events_of(connection: sqlite3.Connection, row: SessionRow, limit: int) -> list[Event]:
-    """Return the events of a session that it is added up of, in order of emission."""
-    lines = connection.execute(
-        "SELECT CAST(line AS BLOB) FROM events WHERE session_id = ? AND org_id = ? AND length(line) <= ? "
-        "ORDER BY event_id LIMIT ?",
-        (row.session_id, row.org, MOST_LINE, limit),
-    )
-    return [event for (line,) in lines for event in events_in(line, Counter()) if is_sound(event)]
-
-
-def latest(connection: sqlite3.Connection, org: str | None) -> list[tuple[int, Event]]:
-    """Return the latest events of sessions, each behind its time in microseconds since the epoch; the last first.
-
-    They are a page of them, out of the last few thousand of all by arrival and by the text of their times, which tells
-    their order only where all write it alike. 0 stands for a time that cannot be read, or that has not come yet.
-    """
-    mine, values = _mine(org)
-    rows = connection.execute(
-        f"WITH late(seq) AS (SELECT * FROM (SELECT seq FROM events ORDER BY seq DESC LIMIT {_LATEST}) "
-        f"UNION SELECT * FROM (SELECT seq FROM events ORDER BY timestamp DESC LIMIT {_LATEST})) "
-        "SELECT timestamp, event_id, seq FROM late JOIN events USING (seq) "
-        f"WHERE {mine} AND (session_id, org_id) IN (SELECT session_id, org_id FROM session) AND length(line) <= ?",
-        (*values, MOST_LINE),
-    )
-    until = _clock.wall_ns() // 1000 + _AHEAD_US
-    timed = ((us if (us := _moment_us(text)) <= until else 0, event_id, seq) for text, event_id, seq in rows)
-    found: list[tuple[int, Event]] = []
-    for us, _, seq in nlargest(PAGE, timed):
-        [line] = connection.execute("SELECT CAST(line AS BLOB) FROM events WHERE seq = ?", (seq,)).fetchone()
-        found += [(us, event) for event in events_in(line, Counter())]
-    return found
-
-
-def _moment_us(text: str) -> int:
-    try:
-        return max(0, _clock.parse_timestamp(text) // 1000)
-    except (ValueError, OverflowError):
-        return 0
-
-
-def stored_of(
-    connection: sqlite3.Connection, condition: str, values: Sequence[Any] = (), *, of: str = "1"
-) -> Iterator[tuple[int, str, StoredSession]]:
-    """Give the sessions that a condition lets through, one after the other: row, organisation and sound events.
-
-    Args:
-        connection: To the store.
-        condition: Which sessions, with `values` bound in it.
-        values: Those.
-        of: Which of their events.
-    """
-    rows = connection.execute(
-        f"WITH wanted AS (SELECT id, org_id, session_id FROM session WHERE {condition}) "
-        "SELECT wanted.id, wanted.org_id, wanted.session_id, CAST(line AS BLOB) FROM wanted JOIN events "
-        "ON events.session_id = wanted.session_id AND events.org_id = wanted.org_id AND length(line) <= ? "
-        f"WHERE {of} ORDER BY wanted.id",
-        (*values, MOST_LINE),
-    )
-    for (number, org, session_id), lines in groupby(rows, key=lambda row: row[:3]):
-        events = (event for *_, line in lines for event in events_in(line, Counter()))
-        yield number, org, StoredSession(session_id, (event for event in events if is_sound(event)))
-
-
-def lay_prices(connection: sqlite3.Connection, pricing: Pricing) -> None:
-    """Let a connection see what sessions cost by some prices, where they do not say it; the store stays as it is."""
-    unpriced = "total_cost_usd IS NULL AND from_stages AND generation_count > 0"
-    unknown = stored_of(connection, unpriced, of=f"event_type = '{GENERATED}'")
-    costs = ((number, priced(session, pricing).summary.total_cost_usd) for number, _, session in unknown)
-    connection.execute("CREATE TEMP TABLE estimate (session INTEGER PRIMARY KEY, cost REAL)")
-    connection.executemany("INSERT INTO estimate VALUES (?, ?)", costs)
-    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(session)") if name != "total_cost_usd"]
-    # A view of the same name stands before the table.
-    connection.execute(
-        f"CREATE TEMP VIEW session AS SELECT {', '.join(columns)}, COALESCE(total_cost_usd, cost) AS total_cost_usd "
-        "FROM main.session LEFT JOIN estimate ON estimate.session = main.session.id"
-    )
-
-
-def choices(connection: sqlite3.Connection, org: str | None) -> dict[str, list[str]]:
-    """Return the names that sessions can be filtered by, of what may be seen: sorted, by fields of the filter."""
-    mine, values = _mine(org)
-
-    def names(query: str) -> list[str]:
-        return [
-            text
-            for (text,) in connection.execute(f"{query} LIMIT {_MOST_NAMES}", values)
-            if 0 < len(text) <= _LONGEST_NAME
-        ]
-
-    def mentioned(kind: str) -> list[str]:
-        return names(
-            f"{_each('text', 'mention', f'kind = {kind!r}')} AND EXISTS (SELECT 1 FROM mention JOIN session "
-            f"ON session.id = mention.session WHERE kind = '{kind}' AND mention.text = name.text AND {mine})"
-        )
-
-    retrievers = names(
-        _each("retriever_name", "session", "1")
-        + f" AND EXISTS (SELECT 1 FROM session WHERE retriever_name = name.text AND {mine})"
-    )
-    return {
-        "retriever": retrievers,
-        **{kind: mentioned(kind) for kind in _MENTIONED if kind != "source"},
-        "org": names("SELECT DISTINCT org_id FROM tally ORDER BY 1") if org is None else [],
-    }
-
-
-def mentions(
-    connection: sqlite3.Connection, rows: Sequence[SessionRow], kind: str, known: Sequence[str]
-) -> dict[tuple[str, str], list[str]]:
-    """Return what sessions mention of a kind, by organisation and id.
-
-    Args:
-        connection: To the store.
-        rows: The sessions, few.
-        kind: `model` or `tag`.
-        known: What may be mentioned: each is looked up for each session.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    ids = ", ".join("(?, ?)" for _ in rows)
-    for org, session_id, text in connection.execute(
-        f"WITH shown(id, org_id, session_id) AS (SELECT id, org_id, session_id FROM session "
-        f"WHERE (session_id, org_id) IN (VALUES {ids})) SELECT org_id, session_id, text FROM shown, mention "
-        f"WHERE kind = ? AND session = shown.id AND text IN ({', '.join('?' for _ in known)}) ORDER BY text",
-        (*(part for row in rows for part in (row.session_id, row.org)), kind, *known),
-    ):
-        found.setdefault((org, session_id), []).append(text)
-    return found
-
-
-def _each(column: str, table: str, where: str) -> str:
-    """Return a query for the distinct values of an indexed column that steps from one to the next."""
-    return (
-        f"WITH RECURSIVE name(text) AS (SELECT min({column}) FROM {table} WHERE {where} UNION ALL SELECT "
-        f"(SELECT min({table}.{column}) FROM {table} WHERE {where} AND {table}.{column} > name.text) FROM name "
-        "WHERE text IS NOT NULL) SELECT text FROM name WHERE text IS NOT NULL"
-    )
-
-
-def _mine(org: str | None) -> tuple[str, list[str]]:
+def within(org: str | None) -> tuple[str, list[str]]:
+    """Return the condition that keeps to one organisation, or to none, and its parameters."""
     return ("1", []) if org is None else ("org_id = ?", [storable(org)])
-
-
-def version(connection: sqlite3.Connection, org: str | None) -> int:
-    """Return a number that grows with what may be seen, and with nothing else."""
-    mine, values = _mine(org)
-    found: int = connection.execute(f"SELECT COALESCE(sum(times), 0) FROM tally WHERE {mine}", values).fetchone()[0]
-    return found
 
 
 def _row(row: tuple[Any, ...]) -> SessionRow:

@@ -13,9 +13,9 @@ from spanforge.analysis.prices import Pricing
 from spanforge.viewer.charts import drawn
 from spanforge.viewer.filters import Filter
 from spanforge.viewer.overview import Overview, overview
-from spanforge.viewer.queries import lay_prices
 from spanforge.viewer.shell import Links, templates
 from spanforge.viewer.store import Progress, ViewedStore
+from spanforge.viewer.stored_events import lay_prices
 
 __all__ = ["Report", "one_page", "report"]
 

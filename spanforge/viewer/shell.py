@@ -19,7 +19,8 @@ from spanforge._version import __version__
 from spanforge.viewer.documents import AskableDocuments, Documents
 from spanforge.viewer.exports import FORMS
 from spanforge.viewer.memo import Memo
-from spanforge.viewer.queries import SessionRow, version
+from spanforge.viewer.names import version
+from spanforge.viewer.queries import SessionRow
 from spanforge.viewer.shown import FILTERS, percent
 from spanforge.viewer.store import ViewedStore
 from spanforge.viewer.visits import Visit, Visits

@@ -25,9 +25,11 @@ from spanforge.analysis import StoredSession, stored_sessions
 from spanforge.namespaces.event import Event
 from spanforge.sessions.fold import microseconds
 from spanforge.viewer.filters import SORTS, Filter
+from spanforge.viewer.names import choices, version
 from spanforge.viewer.overview import overview
-from spanforge.viewer.queries import SessionRow, choices, events_of, find, ref_of, session_page, turns, version
+from spanforge.viewer.queries import SessionRow, find, ref_of, session_page, turns
 from spanforge.viewer.store import ViewedStore
+from spanforge.viewer.stored_events import events_of
 
 _LARGEST = (1 << 63) - 1
 

@@ -12,8 +12,8 @@ from spanforge import _clock
 from spanforge.exceptions import MissingExtraError
 from spanforge.viewer.charts import drawn
 from spanforge.viewer.filters import NAMES, Filter
+from spanforge.viewer.names import choices, version
 from spanforge.viewer.overview import overview
-from spanforge.viewer.queries import choices, version
 from spanforge.viewer.shell import shell_of
 from spanforge.viewer.shown import visible
 

@@ -19,8 +19,9 @@ from spanforge.viewer.detail import MOST_EVENTS, Detail, detail
 from spanforge.viewer.exports import FORMS, export
 from spanforge.viewer.filters import Filter
 from spanforge.viewer.pages.errors import NOT_FOUND
-from spanforge.viewer.queries import SessionRow, events_of, find, neighbours, session_rows, turns
+from spanforge.viewer.queries import SessionRow, find, neighbours, session_rows, turns
 from spanforge.viewer.shell import Shell, shell_of
+from spanforge.viewer.stored_events import events_of
 
 __all__ = ["compare", "export_session", "session"]
 

@@ -10,8 +10,10 @@ from starlette.responses import RedirectResponse, Response
 from spanforge.namespaces.stages import WORDS
 from spanforge.viewer.exports import as_csv, as_json
 from spanforge.viewer.filters import COLUMNS, MARKS, RANGES, SORTS, STATUSES, Filter
-from spanforge.viewer.queries import choices, latest, mentions, ref_of, session_page, session_rows
+from spanforge.viewer.names import choices, mentions
+from spanforge.viewer.queries import ref_of, session_page, session_rows
 from spanforge.viewer.shell import form_of, shell_of
+from spanforge.viewer.stored_events import latest
 
 __all__ = ["exported", "search", "sessions", "tail"]
 
