@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import select
 from typing import Final
@@ -28,9 +29,9 @@ def takes_more(stream: object, timeout: float = 0.0) -> bool:
     """Tell whether a stream takes a short line at once, or within `timeout` seconds; true of what cannot be asked."""
     try:
         fd = descriptor(stream)
-        return fd is None or bool(select.select([], [fd], [], timeout)[1])
+        return fd is None or _is_ready(fd, timeout)
     except (OSError, ValueError):
-        # Closed, or a descriptor too high to be asked: writing will tell.
+        # Closed: writing will tell.
         return True
 
 
@@ -42,10 +43,20 @@ def put(fd: int, data: bytes, timeout: float) -> int:
     """
     until, done = _clock.monotonic() + timeout, 0
     while done < len(data):
-        if not select.select([], [fd], [], max(0.0, until - _clock.monotonic()))[1]:
+        if not _is_ready(fd, max(0.0, until - _clock.monotonic())):
             break
         try:
             done += os.write(fd, data[done : done + _AT_ONCE])
         except BlockingIOError:
             break
     return done
+
+
+def _is_ready(fd: int, timeout: float) -> bool:
+    """Tell whether a descriptor takes something, or fails at once, within `timeout` seconds."""
+    # `select` knows no descriptor from 1024 on, which a server with many connections has.
+    if not hasattr(select, "poll"):
+        return bool(select.select([], [fd], [], timeout)[1])
+    asked = select.poll()
+    asked.register(fd, select.POLLOUT)
+    return bool(asked.poll(math.ceil(timeout * 1000)))

@@ -37,8 +37,8 @@ _INSERT: Final = (
 # What was stored stays stored: an event that is none in the sense of its type only leaves its place to one that is.
 _MAKE_WAY: Final = (
     "UPDATE events SET event_id = event_id || '~' || hex(randomblob(8)) "
-    "WHERE org_id = ?1 AND session_id = ?2 AND event_id = ?3 "
-    "AND CASE WHEN line = ?6 THEN 0 ELSE sound(CAST(?6 AS BLOB)) > sound(CAST(line AS BLOB)) END"
+    "WHERE org_id = ? AND session_id = ? AND event_id = ? "
+    "AND CASE WHEN line = ? THEN 0 ELSE sound(CAST(? AS BLOB)) > sound(CAST(line AS BLOB)) END"
 )
 _NEWER: Final = "the database was written by a newer spanforge: upgrade spanforge, or give the sink another file"
 _FOREIGN: Final = "the database holds other tables than spanforge's: give the sink a file of its own"
@@ -199,7 +199,7 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
     """Store the rows that are not there yet; return how many they were."""
     added = connection.executemany(_INSERT, rows).rowcount if rows else 0
     if added < len(rows):
-        kept_out = (row for row in rows if connection.execute(_MAKE_WAY, row).rowcount)
+        kept_out = (row for row in rows if connection.execute(_MAKE_WAY, (*row[:3], row[-1], row[-1])).rowcount)
         added += sum(connection.execute(_INSERT, row).rowcount for row in kept_out)
     return added
 

@@ -189,6 +189,25 @@ def test_what_a_pipe_does_not_take_is_not_delivered_and_lines_stay_whole(
 
 
 @pipes
+def test_a_descriptor_beyond_what_select_knows_is_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl, resource = pytest.importorskip("fcntl"), pytest.importorskip("resource")
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 2_000:
+        pytest.skip("this process may not open so many files")
+    monkeypatch.setattr("spanforge.sinks.structlog._PATIENCE_S", 0.0)
+    reader, writer = full_pipe()
+    high = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 2_000)
+    os.close(writer)
+    with os.fdopen(high, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with pytest.raises(SinkWriteError, match="stream_full"):
+            StructlogSink().write([event(1, event_type="llm.rag.session")])
+        os.read(reader, 1 << 20)
+        assert StructlogSink().write([event(1, event_type="llm.rag.session")]) is None
+    assert b"llm.rag.session" in os.read(reader, 1 << 20)
+    os.close(reader)
+
+
+@pipes
 @pytest.mark.parametrize("logger", ["stdlib", "print"])
 def test_a_worker_is_not_stuck_in_a_logger_on_a_full_pipe(
     plain_logger: logging.Logger, monkeypatch: pytest.MonkeyPatch, logger: str
