@@ -31,12 +31,28 @@ def _rare(rng: np.random.Generator, count: int) -> Any:
     return np.where(rng.random(count) < 0.2, rng.exponential(1.0, count), 0.0)
 
 
+def _two_kinds(rng: np.random.Generator, count: int) -> Any:
+    return np.where(rng.random(count) < 0.3, rng.normal(2000, 100, count), rng.normal(300, 50, count))
+
+
+def _stars(rng: np.random.Generator, count: int) -> Any:
+    return rng.choice([1.0, 2, 3, 4, 5], count, p=[0.1, 0.05, 0.1, 0.25, 0.5])
+
+
 _CASES = {
     "mean of latencies": (_latencies, of_means, math.exp(5 + 0.32)),
     "mean of scores": (_scores, of_means, 6 / 7.6),
     "mean of what is rare": (_rare, of_means, 0.2),
     "p50 of latencies": (_latencies, partial(of_percentiles, share=0.5), _MEDIAN_OF_LATENCIES),
     "p95 of latencies": (_latencies, partial(of_percentiles, share=0.95), _P95_OF_LATENCIES),
+    # The method was found with those above, and held for these.
+    "mean of two kinds": (_two_kinds, of_means, 0.3 * 2000 + 0.7 * 300),
+    "mean of stars": (_stars, of_means, 4.0),
+    "p95 of weibull": (
+        lambda rng, count: 100 * rng.weibull(1.3, count),
+        partial(of_percentiles, share=0.95),
+        100 * (-math.log(0.05)) ** (1 / 1.3),
+    ),
 }
 
 

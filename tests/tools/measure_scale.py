@@ -20,7 +20,7 @@ from support.many_sessions import EVENTS_EACH, many_events
 _BLOCK = 10_000
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ADDED = 10_000
-WAYS = ("whole events", "stream", "bulk", "bulk, 10,000 more")
+WAYS = ("whole events", "stream", "bulk", "bulk, 10,000 more", "report")
 
 
 def write_log(path: Path, events: int) -> int:
@@ -48,6 +48,10 @@ def read(way: str, log: Path) -> None:
             folder = SessionFolder()
             folder.add_all(read_records(log))
             return sum(1 for session in folder.sessions() if session.summary)
+    elif way == "report":
+        from spanforge.viewer import Filter, report
+
+        work = lambda: report(log, Filter())  # noqa: E731
     else:
         from spanforge.analysis.engines import connect
         from spanforge.analysis.index import Index
