@@ -97,7 +97,7 @@ def test_page_json_and_viewer_have_the_same_numbers(
             dollars(told["cost"]),
             f"{dollars(told['cost'] / told['priced'])} in each of {told['priced']:,}; {unknown:,} unknown",
             f"{stars(told['rating'])} of 5",
-            f"{told['rated']:,} rated, {helpful} of {told['judged']:,} ratings helpful",
+            f"{told['rated']:,} rated, {helpful} of ratings helpful",
             percent(told["escalated"], told["sessions"]), f"{told['escalated']:,} asked for a person",
         ]  # fmt: skip
         times = [[row[0], *row[2:]] for row in _rows(page, "latency")]
