@@ -102,7 +102,9 @@ def _between_means(first: Side, second: Side) -> Interval:
 
 
 def _nearest_rank(sums: Values, _: Values, share: float) -> float:
-    return percentile(sorted(sums.tolist()), share)
+    ordered = sums.copy()
+    ordered.sort()
+    return percentile(ordered.tolist(), share)
 
 
 def _between_percentiles(first: Side, second: Side, share: float) -> Interval:

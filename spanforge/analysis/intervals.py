@@ -6,7 +6,7 @@ Each returns low and high of what the second set has more than the first; infini
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from spanforge.exceptions import MissingExtraError
@@ -17,7 +17,7 @@ try:
 except ImportError:
     raise MissingExtraError("Comparing sessions", "analysis") from None
 
-__all__ = ["Interval", "Values", "column", "of_means", "of_percentiles", "of_shares"]
+__all__ = ["Interval", "Values", "of_means", "of_percentiles", "of_shares", "table"]
 
 Values: TypeAlias = NDArray[np.float64]
 """A column of samples."""
@@ -43,9 +43,9 @@ class Interval(NamedTuple):
 _UNBOUNDED: Final = Interval(-math.inf, math.inf)
 
 
-def column(samples: Sequence[float]) -> Values:
-    """Return samples as a column."""
-    return np.array(samples, dtype=np.float64)
+def table(batches: Iterable[Sequence[Sequence[float | None]]], width: int) -> Values:
+    """Return batches of rows as a table of so many columns; what is None is not a number there."""
+    return np.concatenate([np.empty((0, width)), *(np.array(batch, dtype=np.float64) for batch in batches)])
 
 
 def of_means(first: Values, second: Values) -> Interval:

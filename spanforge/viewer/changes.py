@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from spanforge import _clock
 from spanforge.analysis.comparing import FigureChange, Side, changes
-from spanforge.analysis.intervals import column
+from spanforge.analysis.intervals import table
 from spanforge.analysis.prices import Pricing
 from spanforge.namespaces.stages import STAGE_WORDS
 from spanforge.viewer.filters import Filter, named
@@ -29,22 +27,25 @@ __all__ = ["Baseline", "Changes", "StoredChanges", "compare", "compare_within"]
 _Key: TypeAlias = tuple[str, str]
 _FEWEST: Final = 2
 _BATCH: Final = 10_000
-_TABLED: Final[Mapping[str, tuple[str, str]]] = {
+_TABLED: Final[Mapping[str, str]] = {
     # A sum of nothing is of stages that nobody timed, or that were not there.
-    **{stage: (f"NULLIF({stage}_latency_ms, 0)", "1") for stage in STAGE_WORDS},
-    "all stages": ("NULLIF(total_latency_ms, 0)", "1"),
-    "error": ("status = 'error'", "1"),
-    "grounding": ("avg_grounding_score", "1"),
-    "empty": (f"CASE WHEN retrieval_count > 0 THEN {EMPTY} END", "1"),
-    "reordered": ("reordered", "1"),
-    "cited": ("cited", "NULLIF(answers, 0)"),
-    "tokens": ("NULLIF(total_input_tokens + total_output_tokens, 0)", "1"),
-    "cost": ("total_cost_usd", "1"),
-    "helpful": ("helpful", "NULLIF(judged, 0)"),
-    "rating": ("1 + 4 * rating", "1"),
-    "escalated": ("escalations > 0", "1"),
+    **{stage: f"NULLIF({stage}_latency_ms, 0)" for stage in STAGE_WORDS},
+    "all stages": "NULLIF(total_latency_ms, 0)",
+    "error": "status = 'error'",
+    "grounding": "avg_grounding_score",
+    "empty": f"CASE WHEN retrieval_count > 0 THEN {EMPTY} END",
+    "reordered": "reordered",
+    "cited": "CASE WHEN answers > 0 THEN cited END",
+    "tokens": "NULLIF(total_input_tokens + total_output_tokens, 0)",
+    "cost": "total_cost_usd",
+    "helpful": "CASE WHEN judged > 0 THEN helpful END",
+    "rating": "1 + 4 * rating",
+    "escalated": "escalations > 0",
 }
-"""Of each measure the sum that a row of the table of sessions has, and of how many samples; neither may be NULL."""
+"""Of each measure the sum that a row of the table of sessions has, NULL where it has no sample."""
+_SEVERAL: Final[Mapping[str, str]] = {"cited": "answers", "helpful": "judged"}
+"""Of how many samples that is, where it is not of one."""
+_COLUMNS: Final = {name: place for place, name in enumerate((*_TABLED, *_SEVERAL.values()))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +217,13 @@ def compare_within(connection: sqlite3.Connection, org: str | None, wanted: Filt
 
 def _compare_stores(mine: sqlite3.Connection, other: sqlite3.Connection, wanted: Filter, baseline: Baseline) -> Changes:
     both = _keys(mine, wanted) & _keys(other, baseline.wanted)
-    new = _Tabled(mine, *where(None, wanted), without=both)
-    old = _Tabled(other, *where(None, baseline.wanted), without=both)
+    sides: list[_Tabled] = []
+    for connection, (condition, values) in ((mine, where(None, wanted)), (other, where(None, baseline.wanted))):
+        connection.execute("CREATE TEMP TABLE shared (org_id, session_id, PRIMARY KEY (org_id, session_id))")
+        connection.executemany("INSERT INTO shared VALUES (?, ?)", both)
+        apart = f"({condition}) AND (org_id, session_id) NOT IN (SELECT org_id, session_id FROM shared)"
+        sides.append(_Tabled(connection, apart, values))
+    new, old = sides
     return Changes(wanted, baseline, new.sessions, old.sessions, len(both), changes(old, new))
 
 
@@ -228,31 +234,18 @@ class _Tabled:
         sessions: How many there are.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        condition: str,
-        values: list[Any],
-        *,
-        without: AbstractSet[_Key] = frozenset(),
-    ) -> None:
-        self.sessions = 0
-        self._sides = {measure: (array("d"), array("d")) for measure in _TABLED}
-        columns = ", ".join(f"{total}, {count}" for total, count in _TABLED.values())
-        rows = connection.execute(f"SELECT org_id, session_id, {columns} FROM session WHERE {condition}", values)
-        while batch := rows.fetchmany(_BATCH):
-            kept = [row for row in batch if row[:2] not in without] if without else batch
-            self.sessions += len(kept)
-            _, _, *found = zip(*kept, strict=True) if kept else ((), ())
-            for side, total, count in zip(self._sides.values(), found[::2], found[1::2], strict=False):
-                samples = [one for one in zip(total, count, strict=True) if None not in one]
-                for column_of, numbers in zip(side, zip(*samples, strict=True), strict=False):
-                    column_of.extend(numbers)
+    def __init__(self, connection: sqlite3.Connection, condition: str, values: list[Any]) -> None:
+        columns = ", ".join((*_TABLED.values(), *_SEVERAL.values()))
+        rows = connection.execute(f"SELECT {columns} FROM session WHERE {condition}", values)
+        self._rows = table(iter(lambda: rows.fetchmany(_BATCH), []), len(_COLUMNS))
+        self.sessions = len(self._rows)
 
     def of(self, measure: str) -> Side:
         """Return sums and counts of a measure as columns."""
-        sums, counts = self._sides[measure]
-        return column(sums), column(counts)
+        sums = self._rows[:, _COLUMNS[measure]]
+        counts = self._rows[:, _COLUMNS[_SEVERAL[measure]]] if measure in _SEVERAL else sums**0
+        known = sums == sums  # noqa: PLR0124  what is not a number is not even itself
+        return sums[known], counts[known]
 
 
 def _before(wanted: Filter) -> dict[str, str]:
