@@ -25,7 +25,7 @@ from spanforge.reference.evaluation import (
     DatasetError,
     Judged,
     TuningReport,
-    judged,
+    judged_question,
     judgements_of,
     read_judgements,
     read_queries,
@@ -155,18 +155,20 @@ def _add_feedback(asked: Iterable[_Asked], sessions: Sequence[StoredSession]) ->
 def _telling(pipeline: Pipeline, known: Iterable[_Asked], present: Choice, user: User) -> list[Judged]:
     problem = ""
     try:
-        found = [judged(pipeline, one.texts[0], one.grades, present, user, complete=one.complete) for one in known]
+        found = [
+            judged_question(pipeline, one.texts[0], one.grades, present, user, complete=one.complete) for one in known
+        ]
         return [one for one in found if one is not None]
     except RagFailure as failure:
         problem = str(failure)
-    raise CliError(f"--home: {problem}")
+    raise CliError(problem)
 
 
 def _show(report: TuningReport, counted: str, home: Path) -> None:
     rows = (("in use", report.present, report.before), ("chosen", report.chosen, report.after))
     table(
-        f"{report.questions} questions that tell one order of passages from another, {counted}",
-        ["settings", "#fusion weight", "rerank", "#top_k", *(f"#{name}" for name in report.gain)],
+        "settings, measured on the fold held out",
+        ["", "#fusion weight", "rerank", "#top_k", *(f"#{name}" for name in report.gain)],
         [
             (
                 name,
@@ -182,8 +184,10 @@ def _show(report: TuningReport, counted: str, home: Path) -> None:
     gain = (f"{name} {lead.difference:+.4f} [{lead.low:+.3f}, {lead.high:+.3f}]" for name, lead in report.gain.items())
     recall = (f"{value:.3f} at {top_k}" for top_k, value in report.recall_by_top_k.items())
     console.print(
-        f"\nGain on the fold held out, by what the other {folds - 1} of {folds} chose: {visible(', '.join(gain))}\n"
-        f"{agreeing} of {folds} chose what all together choose; its recall, none held out: {', '.join(recall)}\n\n"
+        f"\nGain: {visible(', '.join(gain))}\n"
+        f"Questions: {report.questions} tell one order of passages from another, {counted}\n"
+        f"Folds: {folds}, each measured by what the others chose, which was what all together choose in {agreeing}\n"
+        f"Recall of that by top_k, nothing held out: {', '.join(recall)}\n\n"
         f"[bold]{visible(_verdict(report, home))}[/]\n\n{visible(_BIAS)}",
         soft_wrap=True,
     )

@@ -178,6 +178,21 @@ def test_the_rest_of_what_cannot_be_used_is_refused_by_name(capsys: pytest.Captu
     assert "--from: nobody rated" in _refused(capsys, str(empty), *usual)
     assert "no index in this folder" in _refused(capsys, "vectors.jsonl", *usual[:3], str(tmp_path))
     assert "--qrels: " in _refused(capsys, "--qrels", str(qrels), *usual)
-    assert "--home: " in _refused(capsys, "vectors.jsonl", *usual, "--as", "eve@elsewhere")
+    assert "NO_ACCESSIBLE_SOURCES" in _refused(capsys, "vectors.jsonl", *usual, "--as", "eve@elsewhere")
+    blank = tmp_path / "blank.jsonl"
+    blank.write_text('{"_id": "nobody", "text": ""}')
+    assert "0 of 1 judged" in _refused(capsys, "--qrels", str(qrels), "--questions", str(blank), *usual[2:])
     for share in ("nan", "2", "-0.1", "much"):
         assert "--weight: a share from 0" in _refused(capsys, "vectors.jsonl", *usual, f"--weight={share}")
+
+
+def test_an_index_by_words_alone_has_no_weight_to_choose(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with Pipeline(tmp_path / "words", embedder=None) as pipeline:
+        pipeline.ingest_bundled_corpus()
+        found = [one[0].chunk_id for text in list(QUESTIONS)[:30] if (one := _found(pipeline, text))]
+    rows = [f"{n}\t{chunk}\t1" for n, chunk in enumerate(found)]
+    (tmp_path / "qrels.tsv").write_text("\n".join(rows), encoding="utf-8")
+    arguments = ("--qrels", str(tmp_path / "qrels.tsv"), "--questions", "questions.jsonl")
+    assert main(["tune", *arguments, "--home", str(tmp_path / "words"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {choice["dense_weight"] for choice in (report["present"], report["chosen"], *report["folds"])} == {0.0}

@@ -26,7 +26,7 @@ from spanforge.reference.evaluation.grounding import (
 from spanforge.reference.evaluation.judging import judgements_of
 from spanforge.reference.evaluation.resampling import Estimate, PairedComparison, compare_paired
 from spanforge.reference.evaluation.retrieval import RetrievalReport, Search, evaluate_retrieval
-from spanforge.reference.evaluation.tuning import FEWEST, Choice, Judged, TuningReport, judged, tune
+from spanforge.reference.evaluation.tuning import FEWEST, Choice, Judged, TuningReport, judged_question, tune
 
 __all__ = [
     "FEWEST",
@@ -51,7 +51,7 @@ __all__ = [
     "evaluate_answers",
     "evaluate_grounding",
     "evaluate_retrieval",
-    "judged",
+    "judged_question",
     "judgements_of",
     "read_answer_set",
     "read_grounding",

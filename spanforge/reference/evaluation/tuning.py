@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Final, TypeAlias
 
 from spanforge.reference.access import accessible
+from spanforge.reference.asking.options import retrieval_input
 from spanforge.reference.evaluation.metrics import ndcg_at, recall_at
 from spanforge.reference.evaluation.resampling import SEED, PairedComparison, Report, compare_paired
 from spanforge.reference.failures import NoResults
-from spanforge.reference.models import RetrievalInput, User
+from spanforge.reference.models import User
 from spanforge.reference.pipeline import Pipeline
 from spanforge.reference.retrieving.fusion import fuse
 from spanforge.reference.retrieving.understanding import process_query
@@ -24,6 +26,8 @@ _WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
 _TOP_KS: Final = (3, 5, 10, 20, 50)
 _MAY_MISS: Final = 0.01
 """Share of the relevant passages that another ``top_k`` may miss of those that the present settings find."""
+_BEYOND_CHANCE: Final = 1.64
+"""Standard errors by which another order has to be better: what one comparison in twenty is by chance."""
 Order: TypeAlias = tuple[float, bool]
 """Fusion weight, and whether there is a rerank."""
 
@@ -76,7 +80,7 @@ class TuningReport(Report):
         after: The same with what the other folds chose.
         gain: The difference, question by question.
         recall_by_top_k: ``top_k`` → recall in the order that was chosen; over all questions, none held out.
-        is_gain: Whether nDCG is shown to be higher, and recall not shown to be lower.
+        is_gain: Whether nDCG is shown to be higher, and recall not to be lower by more than a hundredth.
     """
 
     questions: int
@@ -90,7 +94,7 @@ class TuningReport(Report):
     is_gain: bool
 
 
-def judged(
+def judged_question(
     pipeline: Pipeline, question: str, grades: Mapping[str, int], present: Choice, user: User, *, complete: bool = False
 ) -> Judged | None:
     """Search once, and rank what was found in every order; None where its judgements tell no order from another.
@@ -109,7 +113,8 @@ def judged(
     query, retriever = process_query(question), pipeline.retriever
     sources = accessible(user, pipeline.catalog.sources(user.org_id))
     try:
-        searched = retriever.search(RetrievalInput(query=question), query, org_id=user.org_id, sources=sources)
+        request = retrieval_input(question, {"top_k": present.top_k})
+        searched = retriever.search(request, query, org_id=user.org_id, sources=sources)
     except NoResults:
         return None
     rows = [candidate.row for candidate in searched.candidates]
@@ -156,7 +161,7 @@ def tune(questions: Sequence[Judged], present: Choice) -> TuningReport:
         {name: fmean(values) for name, values in after.items()},
         gain,
         {str(one.top_k): _recall(questions, one) for one in _by_top_k(chosen, present)},
-        chosen != present and gain["ndcg@10"].low > 0 and gain["recall@top_k"].high >= 0,
+        chosen != present and gain["ndcg@10"].low > 0 and gain["recall@top_k"].high >= -_MAY_MISS,
     )
 
 
@@ -170,7 +175,8 @@ def folds_of(count: int) -> list[int]:
 def _choose(questions: Sequence[Judged], present: Choice) -> Choice:
     """Return the order with the best mean nDCG, and the least ``top_k`` that finds as much as the present settings.
 
-    Of orders that are as good as each other, the one nearest to the present.
+    The present order stays unless another is better beyond chance: of noise, too, something is always best. Of orders
+    that are as good as each other, the one nearest to it is chosen.
     """
 
     def merit(choice: Choice) -> tuple[float, bool, float]:
@@ -178,6 +184,9 @@ def _choose(questions: Sequence[Judged], present: Choice) -> Choice:
         return value, choice.rerank == present.rerank, -abs(choice.dense_weight - present.dense_weight)
 
     best = max((Choice(*order, present.top_k) for order in questions[0].rankings), key=merit)
+    lead = [one.ndcg(best) - one.ndcg(present) for one in questions]
+    if fmean(lead) <= _BEYOND_CHANCE * stdev(lead) / math.sqrt(len(lead)):
+        best = present
     wanted = _recall(questions, present) - _MAY_MISS
     *others, most = _by_top_k(best, present)
     return next((one for one in others if _recall(questions, one) >= wanted), most)
