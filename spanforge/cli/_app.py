@@ -36,6 +36,7 @@ _VERBS: Final = {
     "forget": "demo",
     "ask": "demo",
     "eval": "demo",
+    "tune": "demo",
     "ui": "server",
     "serve": "server",
     "keys": "server",

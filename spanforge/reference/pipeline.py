@@ -132,6 +132,11 @@ class Pipeline:
             "reranker": self._parts.retriever.reranker.name,
         }
 
+    @property
+    def retriever(self) -> Retriever:
+        """Who searches and ranks."""
+        return self._parts.retriever
+
     # --- ingestion ---
 
     def ingest(

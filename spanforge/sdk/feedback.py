@@ -162,7 +162,8 @@ class SFFeedbackClient(SFServiceClient):
             comment: What was said; only its digest is kept.
             user_id: Who said it; only its digest is kept.
             source: Channel it came by.
-            metadata: Further values; under `issues`, codes of what was wrong (`incomplete_context`, `outdated_info` …).
+            metadata: Further values; under `issues`, codes of what was wrong (`incomplete_context`, `outdated_info` …),
+                and under `relevance`, the ids of chunks with their grades: 0, not relevant, to 3.
 
         Returns:
             The id of the rating, a ULID.

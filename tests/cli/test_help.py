@@ -16,7 +16,8 @@ from spanforge.cli import main
 VERBS = (
     "demo", "sessions", "show", "tail", "verify", "rebuild", "read-record", "documents", "sources", "forget",
     "export ocsf", "export transparency", "export tez", "export otlp", "doctor", "ingest", "ask",
-    "eval retrieval", "eval grounding", "report", "check", "ui", "serve", "keys add", "keys list", "keys revoke",
+    "eval retrieval", "eval grounding", "tune", "report", "check", "ui", "serve", "keys add", "keys list",
+    "keys revoke",
 )  # fmt: skip
 _METAVARS = {"--from": "PATH", "--home": "DIR", "--source": "NAME", "--port": "PORT"}
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"

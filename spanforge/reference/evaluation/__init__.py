@@ -12,6 +12,8 @@ from spanforge.reference.evaluation.datasets import (
     GroundingPair,
     RetrievalDataset,
     read_grounding,
+    read_judgements,
+    read_queries,
     read_retrieval,
 )
 from spanforge.reference.evaluation.grounding import (
@@ -21,12 +23,16 @@ from spanforge.reference.evaluation.grounding import (
     JudgeReport,
     evaluate_grounding,
 )
+from spanforge.reference.evaluation.judging import judgements_of
 from spanforge.reference.evaluation.resampling import Estimate, PairedComparison, compare_paired
 from spanforge.reference.evaluation.retrieval import RetrievalReport, Search, evaluate_retrieval
+from spanforge.reference.evaluation.tuning import FEWEST, Choice, Judged, TuningReport, judged_question, tune
 
 __all__ = [
+    "FEWEST",
     "AnswerReport",
     "AnswerSet",
+    "Choice",
     "DatasetError",
     "Estimate",
     "GroundingPair",
@@ -34,16 +40,23 @@ __all__ = [
     "GroundingReport",
     "JudgeMean",
     "JudgeReport",
+    "Judged",
     "PairedComparison",
     "Question",
     "RetrievalDataset",
     "RetrievalReport",
     "Search",
+    "TuningReport",
     "compare_paired",
     "evaluate_answers",
     "evaluate_grounding",
     "evaluate_retrieval",
+    "judged_question",
+    "judgements_of",
     "read_answer_set",
     "read_grounding",
+    "read_judgements",
+    "read_queries",
     "read_retrieval",
+    "tune",
 ]

@@ -79,25 +79,54 @@ def read_retrieval(folder: str | Path) -> RetrievalDataset:
     corpus = dict(_texts(find(root, "corpus.jsonl", "corpus.jsonl.gz")))
     queries = dict(_texts(find(root, "queries.jsonl", "queries.jsonl.gz")))
     judgements = find(root, "qrels.tsv", "qrels/test.tsv", "qrels.tsv.gz")
-    qrels: dict[str, dict[str, int]] = {}
-    for line, row in _lines(judgements):
-        parts = row.split("\t")
-        if line == 1 and parts[-1].strip() == "score":
-            continue
-        if len(parts) != _COLUMNS:
-            raise DatasetError(judgements, "needs three tab-separated columns", line=line)
-        query, document, score = (part.strip() for part in parts)
-        if query not in queries:
-            raise DatasetError(judgements, "is not in the queries", line=line, field="query-id")
-        if document not in corpus:
-            raise DatasetError(judgements, "is not in the corpus", line=line, field="corpus-id")
-        if not score.isdecimal():
-            raise DatasetError(judgements, "must be a whole number from 0", line=line, field="score")
-        qrels.setdefault(query, {})[document] = int(score)
+    qrels = read_judgements(judgements, queries, corpus)
     judged = {query: text for query, text in queries.items() if any(qrels.get(query, {}).values())}
     if not judged:
         raise DatasetError(root, "no query has a relevant document")
     return RetrievalDataset(root.name, corpus, judged, qrels)
+
+
+def read_judgements(
+    file: Path, queries: Mapping[str, str], corpus: Mapping[str, str] | None = None
+) -> dict[str, dict[str, int]]:
+    """Read judgements: query id, document id and grade, parted by tabs, with or without a header line.
+
+    Args:
+        file: The file.
+        queries: Those there are, by id.
+        corpus: The documents there are, by id; whatever is named will do where left out.
+
+    Raises:
+        DatasetError: The file is missing or a line is malformed, or names an unknown query or document.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for line, row in _lines(file):
+        parts = row.split("\t")
+        if line == 1 and parts[-1].strip() == "score":
+            continue
+        if len(parts) != _COLUMNS:
+            raise DatasetError(file, "needs three tab-separated columns", line=line)
+        query, document, score = (part.strip() for part in parts)
+        if query not in queries:
+            raise DatasetError(file, "is not in the queries", line=line, field="query-id")
+        if corpus is not None and document not in corpus:
+            raise DatasetError(file, "is not in the corpus", line=line, field="corpus-id")
+        if not score.isdecimal():
+            raise DatasetError(file, "must be a whole number from 0", line=line, field="score")
+        qrels.setdefault(query, {})[document] = int(score)
+    return qrels
+
+
+def read_queries(file: Path) -> dict[str, str]:
+    """Read questions: JSON lines with ``text`` and, where judgements name them, ``_id``; else its line is its id.
+
+    Raises:
+        DatasetError: The file is missing or empty, or a line is malformed.
+    """
+    queries = dict(_texts(file, numbered=True))
+    if not queries:
+        raise DatasetError(file, "has no lines")
+    return queries
 
 
 def read_grounding(path: str | Path) -> list[GroundingPair]:
@@ -137,10 +166,10 @@ def _pair(file: Path, line: int, row: dict[str, Any]) -> GroundingPair:
     )
 
 
-def _texts(file: Path) -> Iterator[tuple[str, str]]:
+def _texts(file: Path, *, numbered: bool = False) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for line, row in objects(file):
-        identifier = text(file, line, row, "_id")
+        identifier = text(file, line, row, "_id", str(line) if numbered else None)
         if identifier in seen:
             raise DatasetError(file, "occurs twice", line=line, field="_id")
         seen.add(identifier)

@@ -91,6 +91,13 @@ class Retriever:
             return "rrf"
         return "hybrid" if self.embedder is not None else "bm25"
 
+    @property
+    def dense_weight(self) -> float:
+        """Share in [0, 1] of the vectors in the weighted fusion."""
+        if self.settings.dense_weight is not None:
+            return self.settings.dense_weight
+        return self.embedder.dense_weight if self.embedder is not None else 0.0
+
     def search(
         self, request: RetrievalInput, query: ProcessedQuery, *, org_id: str, sources: tuple[str, ...]
     ) -> Searched:
@@ -130,7 +137,7 @@ class Retriever:
             for candidate, covered in zip(hits.candidates, relevance, strict=True)
         ):
             raise NoResults
-        fused = fuse(hits.candidates, method=self.settings.fusion, dense_weight=self._dense_weight())
+        fused = fuse(hits.candidates, method=self.settings.fusion, dense_weight=self.dense_weight)
         return Searched(hits.candidates, tuple(fused), tuple(relevance))
 
     def rank(self, searched: Searched, query: ProcessedQuery, *, rerank: bool, top_k: int) -> list[RetrievedDocument]:
@@ -138,6 +145,15 @@ class Retriever:
 
         Raises:
             RerankFailed: The reranker failed; ranking again with ``rerank=False`` gives the fused order.
+        """
+        ordered = self.order(searched, query, rerank=rerank)
+        return [_document(searched, i, score) for i, score in ordered[:top_k]]
+
+    def order(self, searched: Searched, query: ProcessedQuery, *, rerank: bool) -> list[tuple[int, float]]:
+        """Return the place of each candidate among those found, and its score, best first.
+
+        Raises:
+            RerankFailed: The reranker failed.
         """
         scores = list(searched.fused)
         if rerank and scores:
@@ -149,7 +165,7 @@ class Retriever:
             if len(scores) != len(readings) or not all(0.0 <= score <= 1.0 for score in scores):
                 raise RerankFailed("The reranker must return one score in [0, 1] for each passage.")
         order = sorted(range(len(scores)), key=lambda i: (-scores[i], searched.candidates[i].row.chunk_id))
-        return [_document(searched, i, scores[i]) for i in order[:top_k]]
+        return [(i, scores[i]) for i in order]
 
     def retrieve(
         self, request: RetrievalInput, query: ProcessedQuery, *, org_id: str, sources: tuple[str, ...]
@@ -170,11 +186,6 @@ class Retriever:
             status="partial" if warnings else "ok",
             warnings=warnings,
         )
-
-    def _dense_weight(self) -> float:
-        if self.settings.dense_weight is not None:
-            return self.settings.dense_weight
-        return self.embedder.dense_weight if self.embedder is not None else 0.0
 
     def _vector(self, query: ProcessedQuery) -> NDArray[np.float32] | None:
         if self.embedder is None:
