@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from spanforge.integrations._options import OPTIONS, is_paused
+from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import end_quietly, quiet
 from spanforge.integrations._stage import Kind, Stage
 from spanforge.sdk import sf_rag
@@ -59,6 +60,7 @@ class Run:
     def __init__(self, question: str | None = None, conversation: object = None) -> None:
         self.session_id = ""
         self.chunk_ids: list[str] = []
+        self.root: Any = None
         self.nodes: set[Any] = set()
         self.on_end: Callable[[Run], None] = lambda _: None
         self._question = question
@@ -80,11 +82,11 @@ class Run:
             if query is not None and query != opened_with:
                 sf_rag.trace_query(query, session_id=self.session_id, once=True, **details)
 
-    def called(self, question: str | None) -> None:
+    def called(self, asked: Any) -> None:
         """Open the session, if it is not open, for a model that is called; its prompt is no query of its own."""
         with self._opening:
             if not self.session_id:
-                self._begin(question if self._question is None else self._question, {})
+                self._begin(question_of(asked) if self._question is None else self._question, {})
 
     def _begin(self, query: Any, details: dict[str, Any]) -> Any:
         """Open the session; return the question that this has recorded, None where the session was open."""

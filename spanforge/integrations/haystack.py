@@ -58,7 +58,7 @@ class _Place:
         elif self.kind == "generation":
             self.stage = self.run.stage("generation")
             self.stage.details["span_name"] = self.name or "agent"
-            self.run.called(question_of(value))
+            self.run.called(value)
             current_call.set(self.stage)
 
     def gave(self, value: Any) -> None:

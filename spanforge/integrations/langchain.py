@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from spanforge._text import first
 from spanforge.integrations._hooks import Hook, Undo, let_go, replaced
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
 from spanforge.integrations._runs import RUN_FINDERS, Run
-from spanforge.integrations._stage import Stage, current_call
+from spanforge.integrations._stage import Kind, Stage, current_call
 from spanforge.integrations._vector_stores import wrap_searches
 
 __all__ = ["DISTRIBUTION", "HOOKS", "OLDEST"]
@@ -35,9 +35,10 @@ _asking: ContextVar[tuple[Any, dict[str, Any]] | None] = ContextVar("spanforge_a
 
 
 class _Node(NamedTuple):
+    """Where a run of LangChain's stands among ours; steps that are no stage share their parent's place."""
+
     run: Run
     stage: Stage | None
-    is_root: bool
 
 
 class Handler:
@@ -48,24 +49,23 @@ class Handler:
 
     def __init__(self) -> None:
         super().__init__()
-        self._nodes: OrderedDict[Any, _Node] = OrderedDict()
+        self._nodes: dict[Any, _Node] = {}
 
     # -- runs ---------------------------------------------------------------------------------------------------
 
     @quiet
-    def on_chain_start(self, _serialized: Any, inputs: Any, **told: Any) -> None:
-        """A chain, a graph or one of its steps begins."""
-        self._begin(told, inputs)
+    def on_chain_start(
+        self, _serialized: Any, inputs: Any, *, run_id: object, parent_run_id: object | None = None, **told: Any
+    ) -> None:
+        """A chain, a graph, one of its steps or a tool begins."""
+        self._begin(run_id, parent_run_id, inputs, told)
+
+    on_tool_start = on_chain_start
 
     @quiet
-    def on_tool_start(self, _serialized: Any, input_str: Any, **told: Any) -> None:
-        """A tool begins."""
-        self._begin(told, input_str)
-
-    @quiet
-    def on_chain_end(self, _outputs: Any, **told: Any) -> None:
-        """A chain, a graph or a step has ended."""
-        self._end(told)
+    def on_chain_end(self, _outputs: Any, *, run_id: object, **_told: Any) -> None:
+        """A chain, a graph, a step or a tool has ended."""
+        self._end(run_id)
 
     on_tool_end = on_chain_error = on_tool_error = on_chain_end
 
@@ -74,45 +74,46 @@ class Handler:
     @quiet
     def on_retriever_start(self, _serialized: Any, query: Any, **told: Any) -> None:
         """A retriever is asked."""
-        if (node := self._begin(told, query, "retrieval")) is None or (stage := node.stage) is None:
+        if (stage := self._stage("retrieval", query, told)) is None:
             return
         details = _retriever(told) or {}
         stage.query, stage.model = question_of(query), details.get("retriever_name", "")
-        node.run.asked(stage.query, **details, **_known(top_k=_top_k()))
+        stage.run.asked(stage.query, **details)
 
     @quiet
-    def on_retriever_end(self, documents: Any, **told: Any) -> None:
+    def on_retriever_end(self, documents: Any, *, run_id: object, **_told: Any) -> None:
         """A retriever has answered."""
-        self._end(told, lambda stage: stage.answered(lambda: [hit_of(one, stage.scores) for one in documents]))
+        self._end(run_id, lambda stage: stage.answered(lambda: _hits_of(documents, stage.scores) or documents))
 
     @quiet
-    def on_retriever_error(self, error: BaseException, **told: Any) -> None:
+    def on_retriever_error(self, error: BaseException, *, run_id: object, **_told: Any) -> None:
         """A retriever has failed."""
-        self._end(told, lambda stage: stage.fail(error))
+        self._end(run_id, lambda stage: stage.fail(error))
 
     # -- models -------------------------------------------------------------------------------------------------
 
     @quiet
     def on_chat_model_start(self, serialized: Any, messages: Any, **told: Any) -> None:
         """A chat model is called."""
-        self._call(serialized, _first(messages), told)
+        self._call(serialized, messages, told)
 
     @quiet
     def on_llm_start(self, serialized: Any, prompts: Any, **told: Any) -> None:
         """A model that completes text is called."""
-        self._call(serialized, _first(prompts), told)
+        self._call(serialized, prompts, told)
 
-    def _call(self, serialized: Any, asked: Any, told: dict[str, Any]) -> None:
-        if (node := self._begin(told, asked, "generation")) is None or (stage := node.stage) is None:
+    def _call(self, serialized: Any, prompts: Any, told: dict[str, Any]) -> None:
+        asked = _first(prompts)
+        if (stage := self._stage("generation", asked, told)) is None:
             return
-        node.run.called(question_of(asked))
+        stage.run.called(asked)
         current_call.set(stage)
         _describe(stage, serialized or {}, told)
 
     @quiet
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **told: Any) -> None:
+    def on_llm_new_token(self, token: Any, *, run_id: object, chunk: Any = None, **_told: Any) -> None:
         """A piece of an answer has come; the first piece is often empty."""
-        node = self._nodes.get(told.get("run_id"))
+        node = self._nodes.get(getattr(run_id, "int", run_id))
         if node is None or node.stage is None:
             return
         node.stage.details["stream"] = True
@@ -121,65 +122,74 @@ class Handler:
             node.stage.first_token()
 
     @quiet
-    def on_llm_end(self, response: Any, **told: Any) -> None:
+    def on_llm_end(self, response: Any, *, run_id: object, **_told: Any) -> None:
         """A model has answered."""
-        self._end(told, lambda stage: stage.answered(lambda: _answer(response)))
+        self._end(run_id, lambda stage: stage.answered(lambda: _answer(response)))
 
     @quiet
-    def on_llm_error(self, error: BaseException, **told: Any) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: object, **_told: Any) -> None:
         """A model has failed."""
-        self._end(told, lambda stage: stage.fail(error))
+        self._end(run_id, lambda stage: stage.fail(error))
 
     # -- how they hang together ---------------------------------------------------------------------------------
 
-    def _begin(self, told: dict[str, Any], asked: Any, kind: Any = None) -> _Node | None:
-        if is_paused():
-            return None
-        run_id, parent = told["run_id"], self._nodes.get(told.get("parent_run_id"))
-        if parent is None:
-            run = Run(question_of(asked), _conversation(told.get("metadata")))
-            run.on_end = self._forget
+    def _begin(self, run_id: object, parent_id: object, asked: Any, told: dict[str, Any]) -> _Node | None:
+        """Place a run below its parent, or as the root of a run of ours. Of most, which are no stage, this is all."""
+        # By the number of a UUID, whose own hash is Python's work; an application may give a run an id of any kind.
+        key = getattr(run_id, "int", run_id)
+        node = self._nodes.get(getattr(parent_id, "int", parent_id))
+        if node is None:
+            if is_paused():
+                return None
+            metadata = told.get("metadata")
+            run = Run(question_of(asked), _conversation(metadata) if metadata else None)
+            run.root, run.on_end = key, self._forget
             run.watch_task()
-        else:
-            run = parent.run
-        stage = run.stage(kind, parent.stage if parent else None) if kind else None
-        # A step within a retriever is the retriever's: what it finds is found inside.
-        shown = stage if stage is not None or parent is None else parent.stage
-        node = _Node(run, shown, parent is None)
-        self._nodes[run_id] = node
-        run.nodes.add(run_id)
-        while len(self._nodes) > _MAX_NODES:
-            self._nodes.popitem(last=False)
+            node = _Node(run, None)
+        self._nodes[key] = node
+        node.run.nodes.add(key)
+        if len(self._nodes) > _MAX_NODES:
+            for oldest in first(self._nodes.__iter__, _MAX_NODES // 2):
+                self._nodes.pop(oldest, None)
         return node
 
-    def _end(self, told: dict[str, Any], settle: Callable[[Stage], None] | None = None) -> None:
-        node = self._nodes.pop(told.get("run_id"), None)
+    def _stage(self, kind: Kind, asked: Any, told: dict[str, Any]) -> Stage | None:
+        run_id: object = told["run_id"]
+        if is_paused() or (node := self._begin(run_id, told.get("parent_run_id"), asked, told)) is None:
+            return None
+        # A step within a retriever is the retriever's: what it finds is found inside.
+        stage = node.run.stage(kind, node.stage)
+        self._nodes[getattr(run_id, "int", run_id)] = _Node(node.run, stage)
+        return stage
+
+    def _end(self, run_id: object, settle: Callable[[Stage], None] | None = None) -> None:
+        key = getattr(run_id, "int", run_id)
+        node = self._nodes.pop(key, None)
         if node is None:
             return
-        node.run.nodes.discard(told.get("run_id"))
+        node.run.nodes.discard(key)
         try:
             if settle is not None and node.stage is not None:
                 settle(node.stage)
         finally:
-            if node.is_root:
+            if key == node.run.root:
                 node.run.end()
 
     def current_run(self) -> Run | None:
         """Return the run that the code at work now was called from, as LangChain's own context says."""
         config = sys.modules["langchain_core.runnables.config"].var_child_runnable_config.get()
         parent = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        node = self._nodes.get(parent) if parent else None
+        node = self._nodes.get(getattr(parent, "int", parent))
         return node.run if node else None
 
     def _forget(self, run: Run) -> None:
-        for run_id in run.nodes:
-            self._nodes.pop(run_id, None)
+        for key in run.nodes:
+            self._nodes.pop(key, None)
 
 
 @quiet
 def _conversation(metadata: Any) -> Any:
-    found = metadata or {}
-    return next((found[name] for name in _CONVERSATIONS if found.get(name)), None)
+    return next((found for name in _CONVERSATIONS if (found := metadata.get(name))), None)
 
 
 @quiet
@@ -191,10 +201,11 @@ def _first(asked: Any) -> Any:
 def _retriever(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of a retriever, as keywords of `trace_query`."""
     metadata = told.get("metadata") or {}
-    return {
-        "retriever_name": told.get("name") or metadata.get("ls_retriever_name") or "",
-        **_known(embedding_provider=metadata.get("ls_embedding_provider") or None),
-    }
+    return _known(
+        retriever_name=told.get("name") or metadata.get("ls_retriever_name") or "",
+        embedding_provider=metadata.get("ls_embedding_provider") or None,
+        top_k=_top_k(),
+    )
 
 
 @quiet
@@ -209,13 +220,15 @@ def _describe(stage: Stage, serialized: Mapping[str, Any], told: Mapping[str, An
 
 
 @quiet
-def hit_of(document: Any, scores: Mapping[int, tuple[Any, Any]]) -> Any:
-    """Return a document as a dict, which costs less to read than asking it for every name that there might be."""
-    content = getattr(document, "page_content", None)
-    if content is None:
-        return document
-    hit = {"id": getattr(document, "id", None), "content": content, "metadata": document.metadata}
-    return {**hit, "score": scores[id(document)][1]} if id(document) in scores else hit
+def _hits_of(documents: Any, scores: Mapping[int, tuple[Any, Any]]) -> list[dict[str, Any]]:
+    """Return documents as dicts, which cost less to read than to ask each for every name that there might be."""
+    hits: list[dict[str, Any]] = [
+        {"id": one.id, "content": one.page_content, "metadata": one.metadata} for one in documents
+    ]
+    for one, hit in zip(documents, hits, strict=True) if scores else ():
+        if id(one) in scores:
+            hit["score"] = scores[id(one)][1]
+    return hits
 
 
 def _known(**details: Any) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class Observer:
             # A model that completes by way of its chat is one call.
             return
         stage = node.call = node.run.stage("generation")
-        node.run.called(question_of(asked))
+        node.run.called(asked)
         current_call.set(stage)
         told = event.model_dict
         stage.model = str(told.get("model") or told.get("model_name") or told.get("class_name") or "")
