@@ -55,10 +55,10 @@ class Handler:
 
     @quiet
     def on_chain_start(
-        self, _serialized: Any, inputs: Any, *, run_id: object, parent_run_id: object | None = None, **told: Any
+        self, _serialized: Any, asked: Any, /, *, run_id: object, parent_run_id: object | None = None, **told: Any
     ) -> None:
-        """A chain, a graph, one of its steps or a tool begins."""
-        self._begin(run_id, parent_run_id, inputs, told)
+        """A chain, a graph, one of its steps or a tool begins; `told` of a tool has `inputs` once more."""
+        self._begin(run_id, parent_run_id, asked, told)
 
     on_tool_start = on_chain_start
 
