@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from spanforge.exceptions import ConfigError
-from spanforge.reader.tables import has_events, lines_of, parquet_modules
+from spanforge.reader.tables import damage_of, has_events, lines_of, parquet_modules
 from spanforge.sinks.rewriting import check_still_there, replacing, save
 
 __all__ = ["prune_table"]
@@ -38,13 +38,16 @@ def prune_table(file: Path, goes: Callable[[bytes], bool], *, dry_run: bool) -> 
         try:
             table = parquet.ParquetFile(old)
             if not has_events(table):
-                raise ConfigError("it is a table of something else than events; make it anew of what was pruned")
-            new, take_its_name = (None, None) if dry_run else stack.enter_context(replacing(file, old))
-            if _copy(table, new, goes, (arrow, parquet)) and new is not None and take_its_name is not None:
-                save(new)
-                check_still_there(file, old)
-                take_its_name()
-        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
+                problem = "it is a table of something else than events; make it anew of what was pruned"
+            elif dry_run:
+                _copy(table, None, goes, (arrow, parquet))
+            else:
+                new, take_its_name = stack.enter_context(replacing(file, old))
+                if _copy(table, new, goes, (arrow, parquet)):
+                    save(new)
+                    check_still_there(file, old)
+                    take_its_name()
+        except damage_of(arrow):
             problem = "the table is damaged"
     if problem:
         raise ConfigError(problem)
@@ -53,20 +56,41 @@ def prune_table(file: Path, goes: Callable[[bytes], bool], *, dry_run: bool) -> 
 def _copy(table: Any, new: BinaryIO | None, goes: Callable[[bytes], bool], modules: tuple[Any, Any]) -> bool:
     """Write the rows that stay, where there is a file for them; return whether any goes."""
     arrow, parquet = modules
-    lost = False
+    lost, schema = False, table.schema_arrow
+    plain = arrow.schema([field.with_type(_plain(arrow, field.type)) for field in schema], schema.metadata)
     with ExitStack() as stack:
         writer = None
         if new is not None:
-            writer = stack.enter_context(parquet.ParquetWriter(new, table.schema_arrow, compression=_codecs(table)))
+            writer = stack.enter_context(parquet.ParquetWriter(new, schema, compression=_codecs(table)))
         for group in range(table.num_row_groups):
             kept: list[Any] = []
             for batch in table.iter_batches(_ROWS, row_groups=[group]):
                 stays = [not goes(line) for line in lines_of(batch)]
                 lost = lost or not all(stays)
-                kept.append(batch.filter(arrow.array(stays, arrow.bool_())))
+                kept.append(batch.cast(plain).filter(arrow.array(stays, arrow.bool_())))
             if writer is not None:
-                writer.write_table(arrow.Table.from_batches(kept, table.schema_arrow))
+                writer.write_table(arrow.Table.from_batches(kept, plain).cast(schema))
     return lost
+
+
+def _plain(arrow: Any, kind: Any) -> Any:
+    """Return the type that holds the same values each by itself.
+
+    A dictionary would be written whole, with the values of rows that went, and Arrow cannot filter views.
+    """
+    types = arrow.types
+    if types.is_dictionary(kind):
+        return _plain(arrow, kind.value_type)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return arrow.large_string() if types.is_string_view(kind) else arrow.large_binary()
+    if types.is_struct(kind):
+        return arrow.struct([field.with_type(_plain(arrow, field.type)) for field in kind])
+    if types.is_map(kind):
+        return arrow.map_(_plain(arrow, kind.key_type), _plain(arrow, kind.item_type), kind.keys_sorted)
+    for is_list, made in ((types.is_list, arrow.list_), (types.is_large_list, arrow.large_list)):
+        if is_list(kind):
+            return made(kind.value_field.with_type(_plain(arrow, kind.value_type)))
+    return kind
 
 
 def _codecs(table: Any) -> dict[str, str]:
@@ -75,4 +99,5 @@ def _codecs(table: Any) -> dict[str, str]:
         return {}
     group = table.metadata.row_group(0)
     columns = (group.column(number) for number in range(group.num_columns))
-    return {column.path_in_schema: column.compression for column in columns}
+    # A file says it by another word than is asked for.
+    return {one.path_in_schema: one.compression.replace("UNCOMPRESSED", "NONE") for one in columns}

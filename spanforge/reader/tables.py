@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from spanforge.exceptions import MissingExtraError
 
-__all__ = ["PARQUET_MAGIC", "has_events", "lines_of", "parquet_modules", "rows_of_table"]
+__all__ = ["PARQUET_MAGIC", "damage_of", "has_events", "lines_of", "parquet_modules", "rows_of_table"]
 
 PARQUET_MAGIC: Final = b"PAR1"
 _ROWS: Final = 1024
@@ -39,7 +39,7 @@ def rows_of_table(stream: BinaryIO, damaged: Counter[str]) -> Iterator[bytes]:
         columns = [_LINE] if _LINE in table.schema_arrow.names else None
         for batch in table.iter_batches(_ROWS, columns=columns):
             yield from lines_of(batch)
-    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, OSError):
+    except (*damage_of(arrow), OSError):
         damaged["corrupt"] += 1
 
 
@@ -53,6 +53,14 @@ def parquet_modules() -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise MissingExtraError("reading Parquet files", "analysis") from None
+
+
+def damage_of(arrow: Any) -> tuple[type[Exception], ...]:
+    """Return what is raised where a table, or a value of it, cannot be read.
+
+    Text that is none, a time beyond the calendar and two columns of one name are found by Python, not by Arrow.
+    """
+    return arrow.ArrowException, ValueError, OverflowError, KeyError
 
 
 def has_events(table: Any) -> bool:

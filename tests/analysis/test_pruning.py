@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import random
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +24,7 @@ from spanforge import _clock
 from spanforge.analysis import PrunedFile, PruneSelection, prune
 from spanforge.namespaces.chain import Chain, Verdict, verify_lines
 from spanforge.namespaces.event import Event
-from spanforge.reader import read_events
+from spanforge.reader import MAX_LINE_BYTES, read_events, stored_lines
 from spanforge.sinks import _append, retention
 from spanforge.sinks._lock import among_writers
 from spanforge.sinks.jsonl import JsonlSink
@@ -392,6 +395,59 @@ def test_a_table_loses_the_rows_that_a_file_loses(tmp_path: Path, *, whole: bool
     [outcome] = prune(table, wanted)
     assert (outcome.removed, outcome.kept) == (0, left.metadata.num_rows)
     assert not list(tmp_path.glob("*.pruning"))
+
+
+@pytest.mark.parametrize("form", ["dictionary", "nested", "view"])
+def test_nothing_of_what_went_stays_in_a_dictionary(tmp_path: Path, form: str) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    events = [made(n, 9, f"s{n}", CANARY if n % 2 else "ann") for n in range(8)]
+    lines, named = arrow.array([one.encode().decode() for one in events]), arrow.array([one.actor_id for one in events])
+    if form == "view":
+        columns = {"line": lines.cast(arrow.string_view()), "actor": named}
+    else:
+        named = named.dictionary_encode()
+        nested = arrow.ListArray.from_arrays(arrow.array(range(9), arrow.int32()), named)
+        columns = {"line": lines.dictionary_encode(), "actor": nested if form == "nested" else named}
+    path, table = tmp_path / "events.parquet", arrow.table(columns)
+    parquet.write_table(table, path, compression="none")
+    [outcome] = prune(path, PruneSelection(actors=frozenset({CANARY})))
+    assert (outcome.removed, outcome.kept, outcome.problem) == (4, 4, "")
+    assert CANARY.encode() not in path.read_bytes()
+    assert list(read_events(path)) == events[::2]
+    left = parquet.ParquetFile(path)
+    assert left.schema_arrow.equals(parquet.ParquetFile(arrow.BufferReader(_written(table))).schema_arrow)
+    assert left.metadata.row_group(0).column(0).compression == "UNCOMPRESSED"
+
+
+def _written(table: Any) -> bytes:
+    whole = io.BytesIO()
+    pytest.importorskip("pyarrow.parquet").write_table(table, whole)
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize("form", ["no text", "two of one name", "year 30000"])
+def test_a_table_that_python_cannot_read_stays_and_holds_up_no_other(tmp_path: Path, form: str) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    one = made(1, 9, "one")
+    path, line = tmp_path / "a.parquet", one.encode().decode()
+    if form == "no text":
+        bad = arrow.Array.from_buffers(arrow.string(), 1, arrow.array([line.encode()[:-1] + b"\xff"]).buffers())
+        table = arrow.table({"line": bad})
+    elif form == "two of one name":
+        table = arrow.table([arrow.array([line])] * 2, names=["line"] * 2)
+    else:
+        late = arrow.array([884_541_351_600], arrow.int64()).cast(arrow.timestamp("s")).cast(arrow.timestamp("ms"))
+        table = arrow.table({"event_id": [one.event_id], "timestamp": late})
+    parquet.write_table(table, path)
+    before = path.read_bytes()
+    store(tmp_path / "b.jsonl", [one])
+    damaged = Counter[str]()
+    assert list(stored_lines(path, MAX_LINE_BYTES, damaged)) == []
+    assert damaged == {"corrupt": 1}
+    outcomes = {one.file.name: one for one in prune(tmp_path, PruneSelection(sessions=frozenset({"one"})))}
+    assert "damaged" in outcomes["a.parquet"].problem
+    assert path.read_bytes() == before
+    assert outcomes["b.jsonl"].removed == 1
 
 
 def test_a_table_of_something_else_stays(tmp_path: Path) -> None:
