@@ -48,9 +48,14 @@ class UnknownSessionError(SpanforgeError, KeyError):
 
 
 class MissingExtraError(SpanforgeError, ImportError):
-    """An optional feature was asked for, and its packages are not installed."""
+    """An optional feature was asked for, and its packages are not installed.
+
+    Attributes:
+        extra: The extra of spanforge that has them.
+    """
 
     def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
         super().__init__(f"{feature} needs the '{extra}' extra: pip install 'spanforge[{extra}]'")
 
 

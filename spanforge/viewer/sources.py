@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from spanforge.exceptions import DecodeError, MissingExtraError
 from spanforge.namespaces.event import Event
 from spanforge.reader import read_events
+from spanforge.reader.contents import is_whole
 from spanforge.reader.decoding import events_in
 from spanforge.reader.lines import SQLITE_MAGIC, LineSplitter
 from spanforge.reader.store import last_row, rows_of
@@ -20,7 +21,6 @@ __all__ = ["Source", "source_of"]
 _MAX_LINE: Final = 16 << 20
 _BLOCK: Final = 1 << 18
 _ROWS: Final = 400
-_PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 class Source(Protocol):
@@ -125,8 +125,8 @@ class _Rows:
             self.damaged[reason] = 1 if whole_file else self.damaged[reason] + times
 
 
-class _Packed:
-    """A compressed file, which nobody writes any more."""
+class _Whole:
+    """A file that can be read only from its start, compressed or a table, which nobody writes any more."""
 
     unit = "bytes"
 
@@ -150,8 +150,8 @@ class _Packed:
         self.damaged = reader.damaged
         try:
             yield from reader
-        except MissingExtraError:
-            self.damaged["needs the 'zstd' extra"] = 1
+        except MissingExtraError as error:
+            self.damaged[f"needs the '{error.extra}' extra"] = 1
         except OSError:
             self.damaged["unreadable"] = 1
 
@@ -167,4 +167,4 @@ def source_of(path: Path) -> Source | None:
         return None
     if head == SQLITE_MAGIC:
         return _Rows(path)
-    return _Packed(path) if head.startswith(_PACKED) else _Plain(path)
+    return _Whole(path) if is_whole(head) else _Plain(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from html import unescape
@@ -46,6 +47,25 @@ def test_the_page_has_the_figures_of_the_viewer(tmp_path: Path, look: Look, grou
     found = _figures(_page(store, "--group", group))
     assert len(found) > 100
     assert found == _figures(viewed)
+
+
+@pytest.mark.parametrize("suffix", [".db", ".jsonl.gz", ".parquet"])
+def test_a_report_is_the_same_of_every_kind_of_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    def told(store: Path) -> dict[str, Any]:
+        assert main(["report", str(store), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    lines, other = write(tmp_path / "events.jsonl", two_releases(20)), tmp_path / f"other{suffix}"
+    if suffix == ".db":
+        write(other, two_releases(20))
+    elif suffix == ".parquet":
+        rows = {"line": lines.read_bytes().splitlines()}
+        pytest.importorskip("pyarrow.parquet").write_table(pytest.importorskip("pyarrow").table(rows), other)
+    else:
+        other.write_bytes(gzip.compress(lines.read_bytes()))
+    assert told(other) == told(lines)
 
 
 @pytest.mark.parametrize("suffix", [".db", ".jsonl"])
