@@ -90,6 +90,14 @@ def test_a_few_samples_are_covered_as_promised(case: str, monkeypatch: pytest.Mo
     assert min(alike, apart) >= 0.87
 
 
+@pytest.mark.parametrize("case", _CASES)
+def test_the_order_of_samples_does_not_matter(case: str) -> None:
+    draw, interval, _ = _CASES[case]
+    rng = np.random.default_rng(3)
+    first, second = draw(rng, 30), draw(rng, 40)
+    assert interval(first, second) == interval(rng.permutation(first), rng.permutation(second))
+
+
 def _binomial(count: int, share: float) -> Any:
     return np.array([math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(count + 1)])
 
