@@ -40,7 +40,7 @@ _EVENTS = {**PAYLOADS, "A chunk": RetrievedChunk}
 _CALLS = [
     "trace_query", "trace_retrieval", "trace_rerank", "trace_generation", "trace_evaluation", "escalate",
     "end_session", "get_session", "join_session", "session", "retrieval", "rerank", "generation", "attach",
-    "current_session_id", "current_scope", "read", "bind", "configure", "flush", "aflush", "shutdown", "get_status",
+    "current_session_id", "current_scope", "bind", "configure", "flush", "aflush", "shutdown", "get_status",
 ]  # fmt: skip
 _INPUTS = (Path(__file__).parent / "reference" / "_inputs.md").read_text(encoding="utf-8")
 

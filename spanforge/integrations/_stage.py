@@ -180,10 +180,11 @@ class Stage(OpenRetrieval):
                 scope.fill(**({"query_hash": self.query} if is_retrieval else {"model": self.model, **self.details}))
                 scope.found(hits, **failure)
             return scope.chunk_ids
-        found: Any = sf_rag.read(hits)
-        session_id = self.run.session_id
-        if is_rerank:
-            sf_rag.trace_rerank(session_id, self.model, chunks=found, **self.details)
-        else:
-            sf_rag.trace_retrieval(session_id, found, query_hash=self.query or "", **self.details)
-        return [] if found is None else list(found.chunk_ids)
+        scope = (
+            sf_rag.rerank(self.model, self.run.session_id)
+            if is_rerank
+            else sf_rag.retrieval(self.run.session_id, query_hash=self.query or "")
+        )
+        with scope:
+            scope.record(hits, **self.details)
+        return scope.chunk_ids

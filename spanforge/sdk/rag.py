@@ -213,16 +213,7 @@ class SFRAGClient(StageCalls):
         return self._query(runtime, query_hash, **known)
 
     @never_raises(_so_far)
-    def read(self, hits: object, so_far: object = None) -> object:
-        """Read hits once, for a trace call that takes them and for whoever needs their ids.
-
-        Args:
-            hits: As for `trace_retrieval`; their text is hashed now.
-            so_far: What an earlier call returned, to be added to.
-
-        Returns:
-            What stands for the hits in trace calls; its `chunk_ids` are theirs. None where tracing is disabled.
-        """
+    def _read(self, hits: object, so_far: object) -> object:
         runtime = self.cell.get()
         if runtime.settings.disabled:
             return None
@@ -235,12 +226,12 @@ class SFRAGClient(StageCalls):
     @never_raises(idle, last=IDLE)
     def retrieval(self, session_id: str | None = None, **details: Unpack[RetrievalDetails]) -> RetrievalScope:
         """Time a block as a retrieval; `record(hits)` says what it found. Keywords as for `trace_retrieval`."""
-        return RetrievalScope(self.cell, self.trace_retrieval, session_id, details, self.read)
+        return RetrievalScope(self.cell, self.trace_retrieval, session_id, details, self._read)
 
     @never_raises(idle, last=IDLE)
     def rerank(self, model: str = "", session_id: str | None = None, **details: Unpack[RerankDetails]) -> RerankScope:
         """Time a block as a rerank; `record(chunks)` gives the new order. Keywords as for `trace_rerank`."""
-        return RerankScope(self.cell, self.trace_rerank, session_id, {"model": model, **details}, self.read)
+        return RerankScope(self.cell, self.trace_rerank, session_id, {"model": model, **details}, self._read)
 
     @never_raises(idle, last=IDLE)
     def generation(

@@ -468,5 +468,5 @@ def test_a_call_that_fails_inside_is_counted_and_its_scope_goes_on(
         assert client.flush() == client.shutdown() == 1, "they do not know"
     assert [event.event_type for event in sink.events] == ["llm.rag.query", "llm.rag.session"]
     assert client.get_status().replaced == {
-        f"{name}_failed:OSError": 1 for name in ("_digest", "read", "trace_retrieval", "flush", "shutdown")
+        f"{name}_failed:OSError": 1 for name in ("_digest", "_read", "trace_retrieval", "flush", "shutdown")
     }
