@@ -15,7 +15,7 @@ from spanforge import _clock
 from spanforge._version import __version__
 from spanforge.analysis.selection import Doomed, PruneSelection
 from spanforge.analysis.table_pruning import prune_table
-from spanforge.exceptions import ConfigError
+from spanforge.exceptions import ConfigError, MissingExtraError
 from spanforge.namespaces.tombstones import Gaps
 from spanforge.reader import MAX_LINE_BYTES, Paths, expand, family, stored_lines
 from spanforge.reader.decoding import events_in
@@ -140,7 +140,7 @@ def _pruned(file: Path, doomed: Doomed, key: bytes | None, *, dry_run: bool) -> 
             _prune_lines(outcome, doomed, key, dry_run=dry_run)
     except (MovedError, FileNotFoundError):
         return None
-    except (OSError, sqlite3.Error, ConfigError, *_PROBLEMS) as error:  # pyright: ignore[reportUnknownVariableType]
+    except (OSError, sqlite3.Error, ConfigError, MissingExtraError, *_PROBLEMS) as error:  # pyright: ignore[reportUnknownVariableType]
         problem = _said(error)  # pyright: ignore[reportUnknownArgumentType]
         # A store loses what it loses step by step; a file all of it, or nothing.
         outcome = replace(outcome, problem=problem) if head == _STORE else PrunedFile(file, problem=problem)

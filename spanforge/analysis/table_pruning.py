@@ -87,9 +87,10 @@ def _plain(arrow: Any, kind: Any) -> Any:
         return arrow.struct([field.with_type(_plain(arrow, field.type)) for field in kind])
     if types.is_map(kind):
         return arrow.map_(_plain(arrow, kind.key_type), _plain(arrow, kind.item_type), kind.keys_sorted)
-    for is_list, made in ((types.is_list, arrow.list_), (types.is_large_list, arrow.large_list)):
-        if is_list(kind):
-            return made(kind.value_field.with_type(_plain(arrow, kind.value_type)))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        made = arrow.large_list if types.is_large_list(kind) else arrow.list_
+        size = (kind.list_size,) if types.is_fixed_size_list(kind) else ()
+        return made(kind.value_field.with_type(_plain(arrow, kind.value_type)), *size)
     return kind
 
 

@@ -183,7 +183,7 @@ class Handler:
         return node.run if node else None
 
     def _forget(self, run: Run) -> None:
-        for key in run.nodes:
+        for key in tuple(run.nodes):  # other threads begin and end steps meanwhile
             self._nodes.pop(key, None)
 
 

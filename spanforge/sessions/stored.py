@@ -148,8 +148,12 @@ class StoredTotals:
 
     @property
     def reordered(self) -> bool | None:
-        """True where a rerank put first what no retrieval had put first; None where there was nothing to put first."""
-        if not self.retrieved_first or not self.reranked_first:
+        """True where a rerank put first what no retrieval had put first.
+
+        None where there was nothing to put first, or so much that not all of it is remembered.
+        """
+        counts = len(self.retrieved_first), len(self.reranked_first)
+        if not min(counts) or max(counts) >= _MOST_FIRST:
             return None
         return not set(self.reranked_first) <= set(self.retrieved_first)
 

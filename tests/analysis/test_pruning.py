@@ -397,7 +397,7 @@ def test_a_table_loses_the_rows_that_a_file_loses(tmp_path: Path, *, whole: bool
     assert not list(tmp_path.glob("*.pruning"))
 
 
-@pytest.mark.parametrize("form", ["dictionary", "nested", "view"])
+@pytest.mark.parametrize("form", ["dictionary", "nested", "of a size", "view"])
 def test_nothing_of_what_went_stays_in_a_dictionary(tmp_path: Path, form: str) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     events = [made(n, 9, f"s{n}", CANARY if n % 2 else "ann") for n in range(8)]
@@ -407,7 +407,9 @@ def test_nothing_of_what_went_stays_in_a_dictionary(tmp_path: Path, form: str) -
     else:
         named = named.dictionary_encode()
         nested = arrow.ListArray.from_arrays(arrow.array(range(9), arrow.int32()), named)
-        columns = {"line": lines.dictionary_encode(), "actor": nested if form == "nested" else named}
+        sized = arrow.FixedSizeListArray.from_arrays(named, 1)
+        actor = {"dictionary": named, "nested": nested, "of a size": sized}[form]
+        columns = {"line": lines.dictionary_encode(), "actor": actor}
     path, table = tmp_path / "events.parquet", arrow.table(columns)
     parquet.write_table(table, path, compression="none")
     [outcome] = prune(path, PruneSelection(actors=frozenset({CANARY})))

@@ -68,6 +68,16 @@ def test_parts_are_merged_dumped_and_loaded_in_any_way(events: list[Event], cap:
     assert merged.dump() == whole.dump()
 
 
+def test_of_more_firsts_than_are_remembered_nobody_says_what_a_rerank_changed() -> None:
+    fold = StoredTotals()
+    for number in range(100):
+        assert fold.reordered is (None if number == 0 else True)
+        for kind, name in (("retrieved", f"a{number:03}"), ("reranked", f"b{number:03}")):
+            payload = {"chunks": [{"chunk_id": name}]}
+            fold.add(Event(event_id=name, event_type=f"llm.rag.{kind}", timestamp="", source="t@1", payload=payload))
+    assert fold.reordered is None
+
+
 def _merged(one: StoredTotals, other: StoredTotals) -> StoredTotals:
     one.merge(other)
     return one

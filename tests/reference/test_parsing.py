@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from spanforge.reference.ingesting.chunking import Chunker, slices
 from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
 from spanforge.reference.parsing.base import SEPARATOR
 from spanforge.reference.parsing.coding import decode
+from spanforge.reference.parsing.kinds import kind_of
 from spanforge.reference.parsing.tree import ROWS_A_SECTION
 from spanforge.reference.tokens import EstimateCounter, default_counter
 
@@ -33,6 +37,18 @@ def test_a_table_has_no_pages() -> None:
     rows = "".join(f"{i},name {i}\n" for i in range(ROWS_A_SECTION + 1))
     parsed = read("t.csv", f"id,name\n{rows}".encode())
     assert [section.page for section in parsed.sections] == [None, None]
+
+
+def test_an_archive_that_is_damaged_inside_is_of_no_kind() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip" * 20)
+    content = bytearray(packed.getvalue())
+    begin = content.index(b"mimetype") + len(b"mimetype")
+    content[begin : begin + 6] = b"\xff" * 6
+    assert kind_of(bytes(content)) == ""
+    with pytest.raises((ParseError, UnsupportedFormat)):
+        read("book", bytes(content))
 
 
 def test_pdf_pages_are_numbered() -> None:

@@ -41,8 +41,9 @@ def judgements_of(sessions: Iterable[StoredSession], hashers: Sequence[Hasher]) 
         if len(asked) != 1:
             continue
         digest = asked.pop()
-        used = {chunk for payload in _payloads(session, GENERATED) for chunk in payload.get("chunk_ids_used", ())}
-        shown = {chunk["chunk_id"] for one in _payloads(session, RETRIEVED, RERANKED) for chunk in one["chunks"]}
+        used = {chunk for payload in _payloads(session, GENERATED) for chunk in payload.get("chunk_ids_used") or ()}
+        lists = (payload.get("chunks") or () for payload in _payloads(session, RETRIEVED, RERANKED))
+        shown = {chunk["chunk_id"] for chunks in lists for chunk in chunks}
         # Keys inside the metadata of a rating become digests on their way.
         names = {
             name: chunk for chunk in used | shown for name in (chunk, *(by.labelled("key", chunk) for by in hashers))

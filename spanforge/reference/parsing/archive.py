@@ -15,7 +15,7 @@ from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import TOO_COSTLY
 from spanforge.reference.parsing.dates import date_of
 
-_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)
+DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)
 """What the standard library raises over archives that are cut, encrypted or forged, each for other damage."""
 _MOST_ENTRIES: Final = 10_000
 _MOST_RATIO: Final = 200
@@ -88,7 +88,7 @@ class Archive:
 
 
 def _damage_refused() -> Translated:
-    return Translated(_DAMAGED, lambda _: ParseError(_REFUSED))
+    return Translated(DAMAGED, lambda _: ParseError(_REFUSED))
 
 
 def _path(folder: str, target: str) -> str:

@@ -6,6 +6,7 @@ import io
 import zipfile
 from typing import Final
 
+from spanforge.reference.parsing.archive import DAMAGED
 from spanforge.reference.parsing.coding import has_controls
 
 OPEN_XML: Final = "application/vnd.openxmlformats-officedocument"
@@ -24,7 +25,6 @@ _HTML: Final = (b"<!doctype html", b"<html", b"<?xml")
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _TEXTS: Final = frozenset({"application/jsonl", "application/json", "application/x-ipynb+json", "message/rfc822"})
 _HEAD: Final = 4_096
-_DAMAGED: Final = (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, KeyError, RuntimeError)
 
 
 def kind_of(content: bytes) -> str:
@@ -59,6 +59,6 @@ def _archive(content: bytes) -> str:
             if "mimetype" in names:
                 with archive.open("mimetype") as part:
                     return part.read(100).decode("ascii", "replace").strip()
-    except _DAMAGED:
+    except (*DAMAGED, KeyError):
         return ""
     return next((kind for part, kind in _PARTS.items() if part in names), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -82,3 +83,14 @@ def test_passages_are_known_again_under_a_key() -> None:
         found = judgements_of(stored_sessions(captured.all), [Hasher(), hasher])
         assert found == {hasher.digest("secret question"): {"b": 1}}
         assert judgements_of(stored_sessions(captured.all), [Hasher()]) == {}
+
+
+def test_stages_that_say_nothing_of_their_chunks_are_no_fault() -> None:
+    with capture() as captured:
+        _run(["a"], ("thumbs_up", (), {}))
+        events = captured.all
+    bare = [
+        replace(one, payload={"session_id": one.session_id}) if one.event_type == "llm.rag.retrieved" else one
+        for one in events
+    ]
+    assert judgements_of(stored_sessions(bare), [Hasher()]) == {Hasher().digest("q"): {"a": 2}}
