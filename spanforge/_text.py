@@ -153,6 +153,10 @@ def class_name(kind: Any) -> str:
     return name if len(name) <= _MAX_CLASS_NAME and name.isidentifier() else "class"
 
 
+_own_items: Final = cast("Callable[[Any], Iterable[tuple[Any, Any]]]", dict[Any, Any].items)
+"""Not even dict's own copy() uses it where a subclass has its own iteration."""
+
+
 class Cleaner:
     """Applies one privacy policy to every free-text or structured input.
 
@@ -224,8 +228,7 @@ class _Walk:
     def mapping(self, value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
         kept: dict[str, JsonValue] = {}
         self._path.add(id(value))
-        # dict's own items, which even dict's own copy() does not use where a subclass has its own iteration.
-        for key, item in first(lambda: dict[Any, Any].items(value), self._budget + 1):
+        for key, item in first(lambda: _own_items(value), self._budget + 1):
             if self._budget <= 0:
                 self._note("too_many_values")
                 break

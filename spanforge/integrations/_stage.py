@@ -99,9 +99,10 @@ class Stage(OpenRetrieval):
             self.is_done = True
             if current_call.get() is self:
                 current_call.set(None)
-            self.details.update({name: value for name, value in details.items() if value is not None})
-            self.details = {**self.beside, **self.details}
-            self.details.setdefault("latency_ms", self._elapsed_ms())
+            said = {"latency_ms": self._elapsed_ms(), **self.beside}
+            for told in (self.details, details):
+                said |= {name: value for name, value in told.items() if value is not None}
+            self.details = said
         try:
             self._emit(hits)
         finally:

@@ -46,6 +46,8 @@ class Handler:
 
     run_inline = True
     """In the caller's own thread, task and order."""
+    raise_error = ignore_chain = ignore_retriever = ignore_llm = ignore_chat_model = False
+    """As in its base class, where each is a property, and asked for at every event."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,21 +139,24 @@ class Handler:
         """Place a run below its parent, or as the root of a run of ours. Of most, which are no stage, this is all."""
         # By the number of a UUID, whose own hash is Python's work; an application may give a run an id of any kind.
         key = getattr(run_id, "int", run_id)
-        node = self._nodes.get(getattr(parent_id, "int", parent_id))
+        nodes = self._nodes
+        node = nodes.get(getattr(parent_id, "int", parent_id))
         if node is None:
             if is_paused():
                 return None
-            metadata = told.get("metadata")
-            run = Run(question_of(asked), _conversation(metadata) if metadata else None)
-            run.root, run.on_end = key, self._forget
-            run.watch_task()
-            node = _Node(run, None)
-        self._nodes[key] = node
+            node = _Node(self._run(key, asked, told.get("metadata")), None)
+        nodes[key] = node
         node.run.nodes.add(key)
-        if len(self._nodes) > _MAX_NODES:
-            for oldest in first(self._nodes.__iter__, _MAX_NODES // 2):
-                self._nodes.pop(oldest, None)
+        if len(nodes) > _MAX_NODES:
+            for oldest in first(nodes.__iter__, _MAX_NODES // 2):
+                nodes.pop(oldest, None)
         return node
+
+    def _run(self, root: Any, asked: Any, metadata: Any) -> Run:
+        run = Run(question_of(asked), _conversation(metadata) if metadata else None)
+        run.root, run.on_end = root, self._forget
+        run.watch_task()
+        return run
 
     def _stage(self, kind: Kind, asked: Any, told: dict[str, Any]) -> Stage | None:
         run_id: object = told["run_id"]
@@ -167,13 +172,14 @@ class Handler:
         node = self._nodes.pop(key, None)
         if node is None:
             return
-        node.run.nodes.discard(key)
+        run, stage = node
+        run.nodes.discard(key)
         try:
-            if settle is not None and node.stage is not None:
-                settle(node.stage)
+            if settle is not None and stage is not None:
+                settle(stage)
         finally:
-            if key == node.run.root:
-                node.run.end()
+            if key == run.root:
+                run.end()
 
     def current_run(self) -> Run | None:
         """Return the run that the code at work now was called from, as LangChain's own context says."""
@@ -201,22 +207,27 @@ def _first(asked: Any) -> Any:
 def _retriever(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of a retriever, as keywords of `trace_query`."""
     metadata = told.get("metadata") or {}
-    return _known(
-        retriever_name=told.get("name") or metadata.get("ls_retriever_name") or "",
-        embedding_provider=metadata.get("ls_embedding_provider") or None,
-        top_k=_top_k(),
-    )
+    return {
+        "retriever_name": told.get("name") or metadata.get("ls_retriever_name") or "",
+        "embedding_provider": metadata.get("ls_embedding_provider"),
+        "top_k": _top_k(),
+    }
 
 
 @quiet
 def _describe(stage: Stage, serialized: Mapping[str, Any], told: Mapping[str, Any]) -> None:
     """Add what is said of a model before it answers."""
     metadata, parameters = told.get("metadata") or {}, told.get("invocation_params") or {}
-    names = (metadata.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"), told.get("name"))
-    names = (*names, serialized.get("name"))
-    stage.model = next((name for name in names if isinstance(name, str) and name), "")
-    stage.details["span_name"] = told.get("name") or "rag-generation"
-    stage.details.update(_known(provider=metadata.get("ls_provider"), temperature=metadata.get("ls_temperature")))
+    places = (metadata, "ls_model_name"), (parameters, "model"), (parameters, "model_name")
+    for place, key in (*places, (told, "name"), (serialized, "name")):
+        if isinstance(name := place.get(key), str) and name:
+            stage.model = name
+            break
+    stage.details |= {
+        "span_name": told.get("name") or "rag-generation",
+        "provider": metadata.get("ls_provider"),
+        "temperature": metadata.get("ls_temperature"),
+    }
 
 
 @quiet
@@ -231,10 +242,6 @@ def _hits_of(documents: Any, scores: Mapping[int, tuple[Any, Any]]) -> list[dict
     return hits
 
 
-def _known(**details: Any) -> dict[str, Any]:
-    return {name: value for name, value in details.items() if value is not None}
-
-
 def _answer(response: Any) -> dict[str, Any]:
     """Return what an answer says of itself."""
     generation = response.generations[0][0] if response.generations and response.generations[0] else None
@@ -246,12 +253,12 @@ def _answer(response: Any) -> dict[str, Any]:
     }
     own_id = getattr(message, "id", None)
     is_made_up = isinstance(own_id, str) and own_id.startswith(("run-", "lc_run-", "lc_"))
-    return _known(
-        response_model=said.get("model_name") or said.get("model"),
-        response_id=said.get("id") or (None if is_made_up else own_id),
-        finish_reason=said.get("finish_reason") or said.get("stop_reason") or said.get("done_reason"),
+    return {
+        "response_model": said.get("model_name") or said.get("model"),
+        "response_id": said.get("id") or (None if is_made_up else own_id),
+        "finish_reason": said.get("finish_reason") or said.get("stop_reason") or said.get("done_reason"),
         **_tokens(getattr(message, "usage_metadata", None), said.get("token_usage") or {}),
-    )
+    }
 
 
 def _tokens(usage: Mapping[str, Any] | None, older: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,62 +5,18 @@ Text is hashed here, in the caller's call, and goes no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from spanforge._guard import guarded
-from spanforge._hashing import is_digest
-from spanforge._text import PATHS, Cleaner, Note, as_float, is_dict, is_row, unwrapped, well_formed
-from spanforge.exceptions import StrictModeError
-from spanforge.sdk import _coerce
+from spanforge._text import Cleaner, Note
+from spanforge.sdk._hits import plain_payload, read_hit
 from spanforge.sdk._scores import Leaning, leaning_of, normalise
-from spanforge.sdk._shapes import (
-    IDS,
-    MAX_RESULTS,
-    SCORES,
-    TEXTS,
-    Result,
-    as_dict,
-    fields,
-    get,
-    is_hit,
-    results,
-    row,
-    snapshot,
-)
+from spanforge.sdk._shapes import MAX_RESULTS, Result, results
 
 __all__ = ["ChunkCollector", "Chunks", "joined", "read_chunks"]
 
-_SOURCES: Final = (
-    "source", "url", "uri", "file_path", "file_name", "filename", "path", "x-amz-bedrock-kb-source-uri",
-)  # fmt: skip
-_NESTED: Final = (
-    "metadata", "meta", "payload", "_source", "entity", "properties", "attributes", "fields", "document",
-)  # fmt: skip
-"""Where stores keep the fields of a hit, when not in the hit itself."""
-_LOCATIONS: Final = ("location", "s3Location", "webLocation")
-_NESTED_SCORES: Final = ("score", "relevance_score", "certainty", "distance")
-_THREE_KEYS: Final = ("chunk_id", "score", "source")
-_FOUR_KEYS: Final = (*_THREE_KEYS, "content_hash")
-_get_three: Final = itemgetter(*_THREE_KEYS)
-_get_four: Final = itemgetter(*_FOUR_KEYS)
-_EMPTY: Final[dict[str, Any]] = {}
 _CHUNK_BYTES: Final = 480
 _BYTES_PER_CHARACTER: Final = 4
-_MAX_SOURCE: Final = 1_024
-_PAIR: Final = 2
-_THREE: Final = len(_THREE_KEYS)
-_FOUR: Final = len(_FOUR_KEYS)
-_MAX_PARTS: Final = 4
-_FIELDS: Final = tuple(
-    name
-    for name in dict.fromkeys(
-        (*IDS, *SCORES, *TEXTS, *_SOURCES, *_NESTED, _LOCATIONS[0], "content_hash", "raw_score", "rank", "node")
-    )
-    if name.isidentifier()
-)
-"""What an object may have of what is looked for in hits."""
 
 
 class Chunks(NamedTuple):
@@ -104,7 +60,7 @@ def _all_plain(hits: list[Any]) -> Chunks | None:
     payloads: list[dict[str, Any]] = []
     size = _CHUNK_BYTES * len(hits)
     for hit in hits:
-        payload = _plain(hit) if type(hit) is dict else None
+        payload = plain_payload(cast("dict[str, Any]", hit)) if type(hit) is dict else None
         if payload is None:
             return None
         payloads.append(payload)
@@ -158,9 +114,9 @@ class ChunkCollector:
             # What turns out to be no hit was looked at all the same.
             self._room -= 1
             # A dict that already says exactly what a chunk is, which most are, goes the short way.
-            payload = _plain(hit) if type(hit) is dict else None
+            payload = plain_payload(cast("dict[str, Any]", hit)) if type(hit) is dict else None
             if payload is None:
-                payload = _read(_Reader(self._cleaner, self._note, position), hit)
+                payload = read_hit(hit, position, self._cleaner, self._note)
                 if payload is None:
                     self._note("chunks_unreadable")
                     found.is_partial = True
@@ -219,188 +175,6 @@ def joined(collectors: Sequence[ChunkCollector]) -> ChunkCollector | _Joined | N
 
 
 _READ_ALREADY: Final = (ChunkCollector, _Joined)
-
-
-def _plain(hit: Any) -> dict[str, Any] | None:
-    """Read a dict of nothing but the plain keys, all as they should be; None for any other."""
-    content_hash = ""
-    try:
-        if len(hit) == _FOUR:
-            chunk_id, score, source, content_hash = _get_four(hit)
-        elif len(hit) == _THREE:
-            chunk_id, score, source = _get_three(hit)
-        else:
-            return None
-    except KeyError:
-        return None
-    if (
-        type(chunk_id) is str
-        and type(source) is str
-        and type(score) is float
-        and 0.0 <= score <= 1.0
-        and 0 < len(chunk_id) <= _coerce.MAX_ID
-        and len(source) <= _MAX_SOURCE
-        and chunk_id.isascii()
-        and source.isascii()
-        and (content_hash == "" or (type(content_hash) is str and is_digest(content_hash)))
-    ):
-        return {
-            "chunk_id": chunk_id,
-            "content_hash": content_hash,
-            "score": score,
-            "source": source,
-            "metadata": _EMPTY,
-        }
-    return None
-
-
-class _Reader:
-    """Reads one hit of any shape.
-
-    Args:
-        position: Its place in the result, from 1: the id of a hit that has none.
-    """
-
-    __slots__ = ("_cleaner", "_note", "_position")
-
-    def __init__(self, cleaner: Cleaner, note: Note, position: int) -> None:
-        self._cleaner = cleaner
-        self._note = note
-        self._position = position
-
-    def read(self, hit: Any) -> dict[str, Any] | None:
-        """Return the payload, None for what is no hit.
-
-        Until the scores of the whole result are mapped, `raw_score` and what is known of it stand in it for a score.
-        """
-        hit, given_score, leaning = self._unwrap(hit)
-        nested = [inner for value in fields(hit, _NESTED).values() if is_dict(inner := as_dict(value)) and len(inner)]
-        if given_score is None:
-            if not nested and not is_hit(hit):
-                return None
-            given_score, leaning = self._nested_score(hit, nested)
-        content_hash = self._content_hash(hit, nested)
-        payload: dict[str, Any] = {
-            "chunk_id": self._chunk_id(hit, nested, content_hash),
-            "content_hash": content_hash,
-            "source": self._source(hit, nested),
-            "metadata": self._cleaner.mapping(nested[0], self._note) if nested else _EMPTY,
-        }
-        self._score(payload, hit, given_score, leaning)
-        rank = get(hit, "rank")
-        if rank is not None and (rank := _coerce.count(rank, "rank", self._note, minimum=1)):
-            payload["rank"] = rank
-        return payload
-
-    def unreadable(self) -> dict[str, Any]:
-        """Return what stands for a hit whose own code fails when it is looked at."""
-        self._note("chunk")
-        return {"chunk_id": f"chunk-{self._position}", "content_hash": "", "source": "", "metadata": _EMPTY}
-
-    def _unwrap(self, hit: Any) -> tuple[Any, Any, Leaning]:
-        """Take apart `(document, score)` pairs and nodes that carry their score beside them."""
-        hit = as_dict(unwrapped(hit))
-        if is_row(hit) and len(pair := row(hit, _PAIR + 1)[0]) == _PAIR:
-            first, second = pair
-            if as_float(first) is not None and as_float(second) is None:
-                first, second = second, first
-            is_id = as_float(first) is not None
-            document = {"chunk_id": first} if is_id else snapshot(as_dict(unwrapped(first)), _FIELDS)
-            return document, second, Leaning.SIMILARITY
-        hit = snapshot(hit, _FIELDS)
-        name, score = next(iter(fields(hit, SCORES).items()), ("", None))
-        # A plain value is the name of a node, in a graph, and not the document itself.
-        node = snapshot(as_dict(get(hit, "node")), _FIELDS)
-        return (node if is_dict(node) else hit), score, _leaning(hit, name) if name else Leaning.UNKNOWN
-
-    def _nested_score(self, hit: Any, nested: list[dict[Any, Any]]) -> tuple[Any, Leaning]:
-        """Find the score that a reranker left in the metadata, or a store's own object for metadata has."""
-        for holder, names in (
-            (nested[0] if nested else None, _NESTED_SCORES[:2]),
-            (get(hit, "metadata"), _NESTED_SCORES),
-        ):
-            for name, value in fields(holder, names).items():
-                return value, Leaning.DISTANCE if name == "distance" else SCORES[name]
-        return None, Leaning.UNKNOWN
-
-    def _content_hash(self, hit: Any, nested: list[dict[Any, Any]]) -> str:
-        given = get(hit, "content_hash")
-        if given is not None and (digest := self._cleaner.digest(given)):
-            return digest
-        if type(hit) is str or type(hit) is bytes:
-            return self._cleaner.hasher.digest(hit) if hit else ""
-        texts = (_text(value) for holder in (hit, *nested) for value in fields(holder, TEXTS).values())
-        text = next((text for text in texts if text), None)
-        return "" if text is None else self._cleaner.hasher.digest(text)
-
-    def _chunk_id(self, hit: Any, nested: list[dict[Any, Any]], content_hash: str) -> str:
-        for holder in (hit, *nested):
-            for given in fields(holder, IDS).values():
-                if text := _coerce.identifier(given):
-                    return text
-        if content_hash:
-            return f"sha256:{content_hash[-64:][:16]}"
-        self._note("chunk_id")
-        return f"chunk-{self._position}"
-
-    def _source(self, hit: Any, nested: list[dict[Any, Any]]) -> str:
-        for holder in (hit, *nested, *_locations(hit)):
-            for given in fields(holder, _SOURCES).values():
-                if text := _source_text(unwrapped(given)):
-                    return text
-        return ""
-
-    def _score(self, payload: dict[str, Any], hit: Any, given: Any, leaning: Leaning) -> None:
-        value = as_float(given)
-        if value is None:
-            self._note("score" if given is not None else "score_missing")
-            return
-        kept_raw = as_float(get(hit, "raw_score"))
-        if kept_raw is not None and 0.0 <= value <= 1.0:
-            # The caller has mapped it already and says what it was.
-            payload["score"], payload["raw_score"] = value, kept_raw
-            return
-        payload["raw_score"], payload["_leaning"] = value, leaning
-
-
-def _unreadable(_error: BaseException, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    return args[0].unreadable()
-
-
-_read: Final[Callable[[_Reader, Any], dict[str, Any] | None]] = guarded(
-    _Reader.read, _unreadable, meant=(StrictModeError,)
-)
-
-
-def _leaning(hit: Any, name: str) -> Leaning:
-    """Say what a score of this name means in this hit."""
-    if name == "score" and get(hit, "chunk_id") is not None:
-        return Leaning.OWN
-    # Milvus calls every measure a distance.
-    return Leaning.UNKNOWN if name == "distance" and get(hit, "entity") is not None else SCORES[name]
-
-
-def _text(value: object) -> str | bytes | None:
-    """Return the text of a field: text, an object that has it, or the first part of several that do."""
-    value = unwrapped(value)
-    if is_row(value):
-        return next((text for part in row(value, _MAX_PARTS)[0] if (text := _text(get(part, "text")))), None)
-    inner = unwrapped(get(value, "text")) if is_dict(value) else value
-    return inner if type(inner) is str or type(inner) is bytes else None
-
-
-def _locations(hit: Any) -> Iterator[dict[Any, Any]]:
-    """Yield the places that a hit may say it comes from."""
-    for place in fields(hit, _LOCATIONS).values():
-        if is_dict(place):
-            yield place
-            yield from _locations(place)
-
-
-def _source_text(value: object) -> str:
-    if type(value) is str or type(value) in PATHS:
-        return well_formed(str(value)[:_MAX_SOURCE])
-    return _coerce.identifier(value) or "" if type(value) is int else ""
 
 
 def _map_scores(payloads: Sequence[dict[str, Any]], told: Leaning | None, metric: str, note: Note) -> str | None:

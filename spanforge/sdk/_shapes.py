@@ -5,23 +5,24 @@ A shape that is not known holds no hits: a chunk is never made of the response i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, cast
 
 from spanforge._guard import guarded
-from spanforge._text import MAX_NODES, Note, as_float, first, is_dict, is_row
+from spanforge._text import Note, as_float, is_dict, is_row
 from spanforge.sdk import _coerce
+from spanforge.sdk._fields import Names, as_dict, get, is_pair, row
 from spanforge.sdk._scores import Leaning
 
-__all__ = ["IDS", "SCORES", "TEXTS", "Result", "as_dict", "fields", "get", "is_hit", "results", "row", "snapshot"]
+__all__ = ["IDS", "LEANINGS", "SCORES", "TEXTS", "Result", "is_hit", "results"]
 
-IDS: Final = (
+IDS: Final = Names((
     "chunk_id", "id", "doc_id", "_id", "id_", "node_id", "uuid", "file_id", "pk", "document_id",
     "x-amz-bedrock-kb-chunk-id",
-)  # fmt: skip
-SCORES: Final[dict[str, Leaning]] = {
+))  # fmt: skip
+LEANINGS: Final[dict[str, Leaning]] = {
     **dict.fromkeys(
         (
             "_relevance_score", "@search.reranker_score", "score", "similarity", "relevance_score", "relevance",
@@ -35,8 +36,9 @@ SCORES: Final[dict[str, Leaning]] = {
     "text_match": Leaning.SIMILARITY,
     "?column?": Leaning.UNKNOWN,
 }  # fmt: skip
-"""Where a score may stand, the first that does counts, and what the name says of it."""
-TEXTS: Final = ("content", "text", "page_content", "document", "body")
+"""Where a score may stand, and what the name says of it."""
+SCORES: Final = Names(LEANINGS)
+TEXTS: Final = Names(("content", "text", "page_content", "document", "body"))
 _COLUMNS: Final = {"distances": "_distance", "scores": "score", "metadatas": "metadata", "documents": "document"}
 _LISTS: Final = (
     "matches", "points", "source_nodes", "documents", "hits", "results", "nodes", "objects", "retrievalResults",
@@ -48,7 +50,6 @@ _HIT_MARKS: Final = (*IDS, *SCORES, "node")
 _NESTED_LISTS: Final = {"groups": "hits", "output": "results"}
 """Qdrant's groups, and the searches of OpenAI's responses."""
 _TEXT: Final = frozenset({str, bytes})
-_BARE: Final = frozenset({str, bytes, int, float, bool, type(None), list, tuple})
 _DEPTH: Final = 5
 MAX_RESULTS: Final = 50
 """Queries that one call may answer."""
@@ -142,14 +143,8 @@ def _is_place(value: object) -> bool:
 def _is_batch(top: object) -> bool:
     """Tell whether the first thing in a list is the whole result of a query, and no hit."""
     if issubclass(type(top), list):
-        return not _is_pair(cast("list[Any]", top))
+        return not is_pair(cast("list[Any]", top))
     return not is_row(top) and not is_hit(top) and any(is_row(get(top, name)) for name in (*_LISTS, "ids"))
-
-
-def _is_pair(value: Sequence[Any]) -> bool:
-    """Tell whether this is a hit and its score."""
-    inner = row(value, _PAIR + 1)[0]
-    return len(inner) == _PAIR and any(as_float(one) is not None for one in inner)
 
 
 def is_hit(thing: object) -> bool:
@@ -269,81 +264,5 @@ def _frame(hits: Any, most: int) -> Result | None:
     return None
 
 
-def row(value: object, most: int) -> tuple[list[Any], int]:
-    """Return the first elements of a list, a tuple or an array, and how many it has; of anything else none."""
-    found = _coerce.elements(value, most) if is_row(value) or type(value).__module__ == "numpy" else None
-    return found or ([], 0)
-
-
 def _at(column: list[Any], position: int) -> Any:
     return column[position] if position < len(column) else None
-
-
-def fields(thing: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return what something has under these names, in their order."""
-    if type(thing) is dict:
-        # Nearly every hit is one, and has few of the many names that it might have.
-        found = cast("dict[str, Any]", thing)
-        return {name: value for name in names if name in found and (value := found[name]) is not None}
-    return {name: value for name in names if (value := get(thing, name)) is not None}
-
-
-def get(thing: object, name: str) -> Any:
-    """Read a key or an attribute; an attribute that raises reads as absent."""
-    if is_dict(thing):
-        return dict[Any, Any].get(thing, name)
-    return None if _has_no_fields(cast("type[Any]", type(thing))) else _coerce.attribute(thing, name)
-
-
-@lru_cache(maxsize=1_024)
-def _has_no_fields(kind: type[Any]) -> bool:
-    """Tell whether things of a class have no fields, or are arrays and frames, whose fields are data."""
-    return kind in _BARE or _coerce.is_array_type(kind)
-
-
-def snapshot(thing: Any, names: Sequence[str]) -> Any:
-    """Return an object's fields of these names as a dict, so that each is asked for once; anything else as it is."""
-    if is_dict(thing) or is_row(thing) or _has_no_fields(cast("type[Any]", type(thing))):
-        return thing
-    return fields(thing, _possible(cast("type[Any]", type(thing)), tuple(names)))
-
-
-@lru_cache(maxsize=1_024)
-def _possible(kind: type[Any], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those names that things of a class may have: pydantic takes as long to say that it has none as we to read.
-
-    Most documents of frameworks are models of pydantic.
-    """
-    known, private = _coerce.attribute(kind, "__pydantic_fields__"), _coerce.attribute(kind, "__private_attributes__")
-    if not is_dict(known) or not is_dict(private) or get(_coerce.attribute(kind, "model_config"), "extra") == "allow":
-        return names
-    return tuple(
-        name for name in names if name in known or name in private or _coerce.attribute(kind, name) is not None
-    )
-
-
-def as_dict(value: Any) -> Any:
-    """Return a mapping that is no dict, or a database's row with named columns, as a dict; anything else as it is."""
-    kind = cast("type[Any]", type(value))
-    if issubclass(kind, dict) or kind is str:
-        return value
-    if issubclass(kind, tuple):
-        names = _coerce.attribute(value, "_fields")
-        return dict(zip(names, value, strict=False)) if is_row(names) and len(value) > _PAIR else _positional(value)
-    library = kind.__module__.partition(".")[0]
-    if library == "sqlalchemy" and (mapping := _coerce.attribute(value, "_mapping")) is not None:
-        cells = tuple(value)
-        return cells if _is_pair(cells) and _coerce.identifier(cells[0]) is None else dict(mapping)
-    if issubclass(kind, Mapping) or (library, kind.__name__) in {("sqlite3", "Row"), ("asyncpg", "Record")}:
-        return {name: value[name] for name in first(value.keys, MAX_NODES + 1)}
-    return value
-
-
-def _positional(cells: Sequence[Any]) -> Any:
-    """Read a database's row without names: the id first, the score last, a text between them."""
-    if len(cells) <= _PAIR or _coerce.identifier(cells[0]) is None:
-        return cells
-    is_scored = type(cells[-1]) is not str and as_float(cells[-1]) is not None
-    between = cells[1:-1] if is_scored else cells[1:]
-    hit = {"id": cells[0], "text": next((cell for cell in between if type(cell) is str), None)}
-    return {**hit, "?column?": cells[-1]} if is_scored else hit
