@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 from weakref import WeakSet
 
 from spanforge._guard import attempt
@@ -162,6 +162,7 @@ def watch(owner: Watched) -> None:
         _hooked_in = now
         _finalize_in_multiprocessing()
         _listen_to_celery()
+        _stay_for_rq()
 
 
 def _finalize_in_multiprocessing() -> None:
@@ -185,6 +186,18 @@ def _listen_to_celery() -> None:
 
 def _at_celerys_exit(**_told: object) -> None:
     _at_exit()
+
+
+def _stay_for_rq() -> None:
+    """A child of RQ's leaves by `os._exit` after its one job, and tells nobody before."""
+    leave_at_once = os._exit
+    if "rq.worker" in sys.modules and leave_at_once.__module__ != __name__:
+
+        def leave_delivered(status: int) -> NoReturn:
+            attempt(_at_exit)
+            leave_at_once(status)
+
+        os._exit = leave_delivered
 
 
 def _at_exit() -> None:

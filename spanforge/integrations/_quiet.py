@@ -10,7 +10,7 @@ from spanforge._guard import guarded
 from spanforge.exceptions import UnknownSessionError
 from spanforge.sdk import sf_rag
 
-__all__ = ["end_quietly", "quiet"]
+__all__ = ["counted", "end_quietly", "quiet"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +24,11 @@ def _counted(error: BaseException, _args: tuple[Any, ...], _kwargs: dict[str, An
 def quiet(hook: F) -> F:
     """Decorate what a framework calls: the application never sees it fail; a failure is counted."""
     return guarded(hook, _counted, meant=())  # type: ignore[return-value]
+
+
+def counted(call: F) -> F:
+    """Decorate what the application calls: what fails is counted, and only strict mode's own errors are raised."""
+    return guarded(call, _counted)  # type: ignore[return-value]
 
 
 def end_quietly(session_id: str) -> None:

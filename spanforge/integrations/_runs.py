@@ -17,19 +17,43 @@ from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import end_quietly, quiet
 from spanforge.integrations._stage import Kind, Stage
 from spanforge.sdk import sf_rag
+from spanforge.sdk._context import FINDERS
 
-__all__ = ["RUN_FINDERS", "Run", "current_run", "is_wanted", "session_of"]
+__all__ = ["Run", "current_run", "found_by", "is_wanted", "session_of"]
 
 _GRACE_S: Final = 1.0
 _MAX_IDS: Final = 1_000
 
-RUN_FINDERS: Final[list[Callable[[], Run | None]]] = []
-"""What frameworks know of the run that the code at work now is part of."""
+_finders: Final[list[Callable[[], Run | None]]] = []
 
 
 def current_run() -> Run | None:
     """Return the run of a framework that this code is called from; None outside of any."""
-    return next((run for find in RUN_FINDERS if (run := find()) is not None), None)
+    return next((run for find in _finders if (run := find()) is not None), None)
+
+
+def found_by(find: Callable[[], Run | None]) -> Callable[[], None]:
+    """Have a framework say which run the code at work now is part of; return what takes that back.
+
+    What the application records itself in a step of a run, outside of any session of its own, is the run's.
+    """
+
+    @quiet
+    def session() -> str | None:
+        run = None if is_paused() else find()
+        if run is None:
+            return None
+        run.called(None)
+        return run.session_id
+
+    _finders.append(find)
+    FINDERS.append(session)
+
+    def undo() -> None:
+        _finders.remove(find)
+        FINDERS.remove(session)
+
+    return undo
 
 
 def is_wanted() -> bool:

@@ -16,7 +16,7 @@ from spanforge.integrations._hooks import Hook, Undo
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
-from spanforge.integrations._runs import RUN_FINDERS, Run
+from spanforge.integrations._runs import Run, found_by
 from spanforge.integrations._stage import Stage, current_call
 
 __all__ = ["DISTRIBUTION", "HOOKS", "OLDEST"]
@@ -188,12 +188,12 @@ def _install(module: ModuleType) -> Undo:
     slot, before = module.tracer, module.tracer.actual_tracer
     span = type("SpanforgeSpan", (Span, module.Span), {})
     ours = slot.actual_tracer = type("SpanforgeTracer", (Tracer, module.Tracer), {})(before, span)
-    RUN_FINDERS.append(_current_run)
+    forget = found_by(_current_run)
 
     def undo() -> None:
         if slot.actual_tracer is ours:
             slot.actual_tracer = before
-        RUN_FINDERS.remove(_current_run)
+        forget()
 
     return undo
 

@@ -18,7 +18,7 @@ from spanforge.integrations._hooks import Hook, Undo, let_go, replaced
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
-from spanforge.integrations._runs import RUN_FINDERS, Run
+from spanforge.integrations._runs import Run, found_by
 from spanforge.integrations._stage import Kind, Stage, current_call
 from spanforge.integrations._vector_stores import wrap_searches
 
@@ -280,11 +280,11 @@ def _register(module: ModuleType) -> Undo:
     handler = type("SpanforgeHandler", (Handler, BaseCallbackHandler), {})()
     hook = (ContextVar("spanforge_langchain", default=handler), True, None, None)
     module._configure_hooks.append(hook)  # noqa: SLF001  what `register_configure_hook` does, which cannot be undone
-    RUN_FINDERS.append(handler.current_run)
+    forget = found_by(handler.current_run)
 
     def undo() -> None:
         module._configure_hooks.remove(hook)  # noqa: SLF001
-        RUN_FINDERS.remove(handler.current_run)
+        forget()
 
     return undo
 

@@ -18,7 +18,7 @@ from spanforge.integrations._hooks import Hook, Undo
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
-from spanforge.integrations._runs import RUN_FINDERS, Run
+from spanforge.integrations._runs import Run, found_by
 from spanforge.integrations._stage import Stage, current_call
 
 __all__ = ["DISTRIBUTION", "HOOKS", "OLDEST"]
@@ -302,13 +302,13 @@ def _install(_module: ModuleType) -> Undo:
     observer.active_span = _span_variable().get
     dispatcher.add_span_handler(spans)
     dispatcher.add_event_handler(events)
-    RUN_FINDERS.append(observer.current_run)
+    forget = found_by(observer.current_run)
 
     def undo() -> None:
         # By identity: pydantic compares handlers by what is in them.
         dispatcher.span_handlers[:] = [one for one in dispatcher.span_handlers if one is not spans]
         dispatcher.event_handlers[:] = [one for one in dispatcher.event_handlers if one is not events]
-        RUN_FINDERS.remove(observer.current_run)
+        forget()
 
     return undo
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from spanforge.namespaces.event import Binding
 
-__all__ = ["Block", "Current", "bound", "current_session", "current_stage"]
+__all__ = ["FINDERS", "Block", "Current", "bound", "current_session", "current_stage", "found_session"]
 
 T = TypeVar("T")
 
@@ -101,3 +101,14 @@ current_session: Current[str | None] = Current("spanforge_session")
 current_stage: Current[Callable[[], Any]] = Current("spanforge_stage")
 """A weak reference to the scope of a stage, whose class is above this module."""
 bound: Current[Binding] = Current("spanforge_binding")
+
+FINDERS: Final[list[Callable[[], str | None]]] = []
+"""What knows a session where no block says one: a framework, of the run that the code at work now is called from."""
+
+
+def found_session() -> str | None:
+    """Return the session of the innermost block, else the one that a framework's run has or opens for this."""
+    own = current_session.get()
+    if own is None and FINDERS:
+        return next((session_id for find in FINDERS if (session_id := find())), None)
+    return own

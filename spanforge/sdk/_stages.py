@@ -13,7 +13,7 @@ from spanforge.namespaces.stages import ESCALATED, EVALUATED, GENERATED, RERANKE
 from spanforge.sdk import _coerce as coerce
 from spanforge.sdk._base import SFServiceClient, new_session_id
 from spanforge.sdk._chunks import Chunks, read_chunks
-from spanforge.sdk._context import current_session
+from spanforge.sdk._context import current_session, found_session
 from spanforge.sdk._keywords import Hits
 from spanforge.sdk._never_raises import never_raises
 from spanforge.sdk._runtime import Runtime
@@ -452,7 +452,7 @@ class StageCalls(SFServiceClient):
 def session_of(given: object, runtime: Runtime) -> str | None:
     """Return the session a call is about: the one given, else the one of the scope."""
     if given is None:
-        own = current_session.get()
+        own = found_session()
         if own is None:
             runtime.note("session_id_missing")
         return own

@@ -11,6 +11,7 @@ from auto.test_clients import CALLS, Clients
 from auto.test_frameworks import ASKED, LONG, SHORT, TEXTS, haystack, langchain, llama_index
 from support.drawing_server import DrawingServer
 
+from spanforge import auto
 from spanforge.auto import trace_rag
 from spanforge.sdk import sf_rag
 from spanforge.testing import CapturedEvents
@@ -218,3 +219,91 @@ def test_a_failing_call_is_one_generation_that_failed(
     (found,) = traced.of_type("llm.rag.generated")
     assert (found["status"], found["error_message"], found["model"]) == ("error", "BadRequestError", "m")
     assert sf_rag.current_scope() is None
+
+
+def without_a_session() -> int:
+    return sf_rag.get_status().replaced.get("session_id_missing", 0)
+
+
+def recorded(_given: Any = None) -> str:
+    with sf_rag.retrieval() as retrieval:
+        retrieval.record([{"chunk_id": "a", "score": 0.5, "source": "s"}])
+    sf_rag.trace_rerank(model="mine", chunks=[{"chunk_id": "a", "score": 0.5, "source": "s"}])
+    return "text"
+
+
+def a_step_of_langchain() -> None:
+    from langchain_core.runnables import RunnableLambda
+
+    (RunnableLambda(lambda asked: asked) | RunnableLambda(recorded)).invoke(ASKED)
+
+
+def a_step_of_langchain_in_a_task() -> None:
+    from langchain_core.runnables import RunnableLambda
+
+    async def later(asked: str) -> str:
+        return recorded(asked)
+
+    run(lambda: (RunnableLambda(later) | RunnableLambda(later)).ainvoke(ASKED))
+
+
+def a_retriever_of_llama_index() -> None:
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import CustomQueryEngine
+
+    class Own(CustomQueryEngine):
+        llm: MockLLM
+
+        def custom_query(self, query_str: str) -> str:
+            return recorded(query_str)
+
+    Own(llm=MockLLM()).query(ASKED)
+
+
+def a_component_of_haystack() -> None:
+    from haystack import Pipeline, component
+
+    @component
+    class Own:
+        @component.output_types(text=str)
+        def run(self, query: str) -> dict[str, str]:
+            return {"text": recorded(query)}
+
+    pipeline = Pipeline()
+    pipeline.add_component("own", Own())
+    pipeline.run({"own": {"query": ASKED}})
+
+
+STEPS = [
+    a_step_of_langchain, a_step_of_langchain_in_a_task, a_retriever_of_llama_index, a_component_of_haystack,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_a_step_of_a_run_records_itself_is_of_the_runs_session(
+    step: Callable[[], None], traced: CapturedEvents
+) -> None:
+    before = without_a_session()
+    step()
+    settled(traced, 1)
+    times = 2 if "task" in step.__name__ else 1
+    assert kinds(traced) == ["query", *["retrieved", "reranked"] * times, "session"]
+    assert len({event.payload["session_id"] for event in traced}) == 1
+    assert without_a_session() == before
+
+
+def test_what_a_step_records_while_paused_or_in_a_session_of_its_own_is_not_of_the_run(traced: CapturedEvents) -> None:
+    from langchain_core.runnables import RunnableLambda
+
+    def step(asked: str) -> str:
+        with sf_rag.session("Another question?"):
+            return recorded(asked)
+
+    RunnableLambda(step).invoke(ASKED)
+    settled(traced, 1)
+    assert kinds(traced) == ["query", "retrieved", "reranked", "session"]
+    before = without_a_session()
+    with auto.paused():
+        RunnableLambda(recorded).invoke(ASKED)
+    assert kinds(traced)[4:] == ["retrieved", "reranked"]
+    assert without_a_session() == before + len(("retrieval", "rerank"))
