@@ -186,6 +186,5 @@ class Stage(OpenRetrieval):
             if is_rerank
             else sf_rag.retrieval(self.run.session_id, query_hash=self.query or "")
         )
-        with scope:
-            scope.record(hits, **self.details)
+        scope.emit(hits, **self.details)
         return scope.chunk_ids

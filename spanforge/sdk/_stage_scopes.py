@@ -205,6 +205,17 @@ class _HitScope(StageScope):
         self._within.append(found)
 
     @never_raises(no, cell=cell_of)
+    def emit(self, hits: object, **details: object) -> None:
+        """Record the stage at once, without a block: something else has seen it begin and end.
+
+        Args:
+            hits: What came out.
+            details: Keywords of its trace call.
+        """
+        self._found(hits, details)
+        self._trace(**{"session_id": self._given_id, **self._given, **self._told()})
+
+    @never_raises(no, cell=cell_of)
     def add(self, *hits: object) -> None:
         """Say that further hits came out, as a stream of results does."""
         self._so_far = self._read(hits, self._so_far)
