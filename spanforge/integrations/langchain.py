@@ -218,11 +218,9 @@ def _retriever(told: Mapping[str, Any]) -> dict[str, Any]:
 def _describe(stage: Stage, serialized: Mapping[str, Any], told: Mapping[str, Any]) -> None:
     """Add what is said of a model before it answers."""
     metadata, parameters = told.get("metadata") or {}, told.get("invocation_params") or {}
-    places = (metadata, "ls_model_name"), (parameters, "model"), (parameters, "model_name")
-    for place, key in (*places, (told, "name"), (serialized, "name")):
-        if isinstance(name := place.get(key), str) and name:
-            stage.model = name
-            break
+    model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
+    model = model or told.get("name") or serialized.get("name")
+    stage.model = model if isinstance(model, str) else ""
     stage.details |= {
         "span_name": told.get("name") or "rag-generation",
         "provider": metadata.get("ls_provider"),
