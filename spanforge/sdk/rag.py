@@ -20,7 +20,8 @@ from spanforge.sdk._context import current_session, current_stage
 from spanforge.sdk._keywords import GenerationDetails, QueryDetails, RerankDetails, RetrievalDetails, SettingsDetails
 from spanforge.sdk._never_raises import never_raises
 from spanforge.sdk._runtime import Runtime
-from spanforge.sdk._stages import StageCalls, nothing, own_session_id, session_of
+from spanforge.sdk._stage_inputs import nothing, own_session_id, session_of
+from spanforge.sdk._stages import StageCalls
 from spanforge.sdk.scopes import (
     IDLE,
     AttachScope,
