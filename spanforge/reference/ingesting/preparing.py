@@ -18,11 +18,11 @@ from spanforge.reference.embedding import Embedder, open_embedder
 from spanforge.reference.embedding.wordllama import WordLlamaEmbedder
 from spanforge.reference.ingesting.chunking import Chunk, Chunker
 from spanforge.reference.lexical import under_heading
-from spanforge.reference.parsing import Limits, ParsedDocument
+from spanforge.reference.parsing import ParsedDocument
 from spanforge.reference.parsing.reading import facts_of, given, unpacked
 from spanforge.reference.parsing.registry import read
-from spanforge.reference.parsing.workers import WORKERS
 from spanforge.reference.tokens import default_counter
+from spanforge.reference.workers import WORKERS, Limits
 
 if TYPE_CHECKING:
     # A child that reads documents starts without pydantic.

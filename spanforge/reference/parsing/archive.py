@@ -12,8 +12,8 @@ from typing import Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.base import TOO_COSTLY
 from spanforge.reference.parsing.dates import date_of
+from spanforge.reference.workers import TOO_COSTLY
 
 DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)
 """What the standard library raises over archives that are cut, encrypted or forged, each for other damage."""

@@ -1,4 +1,4 @@
-"""What every parser returns, and what a document may cost."""
+"""What every parser returns."""
 
 from __future__ import annotations
 
@@ -14,32 +14,8 @@ MAX_FILE_BYTES: Final = 256 * 2**20
 MAX_TEXT_CHARS: Final = 64 * 2**20
 """A document that unfolds to more text than this is refused: a zip bomb, or not a document."""
 SEPARATOR: Final = "\n\n"
-TOO_COSTLY: Final = "The document costs far more to read than its size deserves; it is refused."
 
 SectionKind = Literal["text", "markdown", "table"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one document may cost.
-
-    Attributes:
-        memory: Bytes that reading it may take, and the parts of an archive may unfold to.
-        seconds: Time of the processor that reading and cutting it may take; less where it is small.
-        chunks: Passages that may be cut from it.
-    """
-
-    memory: int = 1 << 30
-    seconds: float = 120.0
-    chunks: int = 50_000
-
-    @classmethod
-    def within(cls, size: int) -> Limits:
-        """Return the usual limits for documents that may unfold to ``size`` bytes."""
-        return cls(memory=max(size, 256 << 20))
-
-
-DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)

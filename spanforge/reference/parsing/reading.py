@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference.failures import ParseError
-from spanforge.reference.parsing.base import DEFAULT_LIMITS, MAX_TEXT_CHARS, Limits, ParsedDocument, Section
+from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section
 from spanforge.reference.parsing.registry import read
-from spanforge.reference.parsing.workers import WORKERS
+from spanforge.reference.workers import DEFAULT_LIMITS, WORKERS, Limits
 
 if TYPE_CHECKING:
     # A child that reads documents starts without pydantic.
