@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from typing import Final
 
-from spanforge.reference.parsing.archive import DAMAGED
+from spanforge.reference.failures import ParseError
+from spanforge.reference.parsing.archive import Archive
 from spanforge.reference.parsing.coding import has_controls
 
 OPEN_XML: Final = "application/vnd.openxmlformats-officedocument"
@@ -54,11 +53,8 @@ def is_text(head: bytes) -> bool:
 
 def _archive(content: bytes) -> str:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = {one.filename for one in archive.infolist()}
-            if "mimetype" in names:
-                with archive.open("mimetype") as part:
-                    return part.read(100).decode("ascii", "replace").strip()
-    except (*DAMAGED, KeyError):
+        archive = Archive(content)
+        said = archive.bytes("mimetype")[:100].decode("ascii", "replace").strip()
+    except ParseError:
         return ""
-    return next((kind for part, kind in _PARTS.items() if part in names), "")
+    return said or next((kind for part, kind in _PARTS.items() if part in archive), "")

@@ -14,7 +14,7 @@ from typing import Final
 
 from spanforge.reference._extras import load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.archive import Archive
+from spanforge.reference.parsing.archive import Archive, properties
 from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.coding import decode, normal
 from spanforge.reference.parsing.tree import names_columns, one_line, row_sections, row_text
@@ -52,13 +52,14 @@ def parse_sheets(content: bytes) -> Extract:
         ParseError: The workbook is damaged or encrypted.
     """
     calamine = load("python_calamine", "reference")
-    title, date = Archive(content).properties() if content.startswith(b"PK") else ("", None)
+    archive = Archive(content) if content.startswith(b"PK") else None
     with Translated((calamine.CalamineError,), lambda _: ParseError("The workbook is damaged or encrypted.")):
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
     cells = {name: [[_cell(cell) for cell in row] for row in rows] for name, rows in sheets.items()}
     nodes = (cell for rows in cells.values() for row in rows for cell in row if cell)
-    return Extract((s for name, rows in cells.items() for s in _sections(rows, name)), title, date, nodes)
+    sections = (section for name, rows in cells.items() for section in _sections(rows, name))
+    return Extract(sections, *properties(archive and archive.xml("docProps/core.xml")), nodes)
 
 
 def _separator(text: str) -> str:
