@@ -15,7 +15,7 @@ from typing import Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.dates import date_of
+from spanforge.reference.parsing.base import date_of
 from spanforge.reference.workers import TOO_COSTLY
 
 _DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)

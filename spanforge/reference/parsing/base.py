@@ -1,10 +1,12 @@
-"""What every parser returns."""
+"""What every parser returns, and the form that dates are read into."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final, Literal, NamedTuple
 
 from spanforge.reference.failures import ParseError
@@ -14,6 +16,7 @@ MAX_FILE_BYTES: Final = 256 * 2**20
 MAX_TEXT_CHARS: Final = 64 * 2**20
 """A document that unfolds to more text than this is refused: a zip bomb, or not a document."""
 SEPARATOR: Final = "\n\n"
+_PDF: Final = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 
 SectionKind = Literal["text", "markdown", "table"]
 
@@ -94,3 +97,22 @@ def bounded(sections: Iterable[Section]) -> tuple[Section, ...]:
     if not kept:
         raise ParseError("The document holds no text; a scanned document needs text recognition first.")
     return tuple(kept)
+
+
+def date_of(text: str) -> datetime | None:
+    """Return the date that a text says, in ISO 8601, as in a PDF (D:2026...) or as in a message; None for any other.
+
+    A time without a zone is taken for UTC.
+    """
+    text = text.strip()
+    if match := _PDF.match(text):
+        year, month, day, hour, minute, second, sign, east, more = match.groups()
+        zone = f"{sign}{east}:{more or '00'}" if sign else "+00:00"
+        text = f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}"
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+        except (ValueError, TypeError, IndexError):
+            continue
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return None

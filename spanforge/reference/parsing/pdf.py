@@ -12,9 +12,8 @@ from typing import Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import normal
-from spanforge.reference.parsing.dates import date_of
 from spanforge.reference.parsing.layout import Segment, pages_of
 from spanforge.reference.parsing.tree import Block, markdown
 
