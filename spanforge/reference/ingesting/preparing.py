@@ -63,7 +63,7 @@ def prepare(
     chunks = [Chunk(*chunk) for chunk in result["chunks"]]
     packed = result["vectors"]
     vectors = None if packed is None else np.frombuffer(b64decode(packed), np.float32).reshape(len(chunks), -1)
-    return unpacked(result), chunks, vectors
+    return unpacked(result["parsed"]), chunks, vectors
 
 
 def embedded_texts(chunks: Sequence[Chunk]) -> list[str]:
@@ -77,7 +77,7 @@ def in_child(content: bytes, *, cut: list[int], scope: str, most: int, embedder:
     chunks = _chunker(*cut).cut(parsed, scope=scope, most=most)
     vectors = _embedder(embedder).embed(embedded_texts(chunks)) if embedder and chunks else None
     return {
-        **facts_of(parsed),
+        "parsed": facts_of(parsed),
         "chunks": [astuple(chunk) for chunk in chunks],
         "vectors": None if vectors is None else b64encode(vectors.tobytes()).decode(),
     }

@@ -12,7 +12,7 @@ from spanforge.exceptions import MissingExtraError
 from spanforge.reference.failures import ParseError, Translated, UnsupportedFormat
 from spanforge.reference.parsing.archive import Archive
 from spanforge.reference.parsing.base import MAX_FILE_BYTES, SEPARATOR, Extract, ParsedDocument, bounded
-from spanforge.reference.parsing.coding import has_controls, normal
+from spanforge.reference.parsing.coding import is_text, normal
 from spanforge.reference.parsing.coverage import ENOUGH, coverage
 
 
@@ -21,6 +21,8 @@ class _Format(NamedTuple):
     module: str
     function: str
     suffixes: tuple[str, ...]
+    start: bytes = b""
+    parts: tuple[str, ...] = ()
 
 
 _OPEN_XML: Final = "application/vnd.openxmlformats-officedocument"
@@ -28,37 +30,29 @@ _FORMATS: Final = (
     _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex")),
     _Format("text/markdown", "plain", "parse_markdown", (".md", ".markdown", ".mdx")),
     _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml")),
-    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",)),
-    _Format(f"{_OPEN_XML}.wordprocessingml.document", "docx", "parse_docx", (".docx", ".docm", ".dotx")),
-    _Format(f"{_OPEN_XML}.presentationml.presentation", "slides", "parse_slides", (".pptx", ".pptm", ".ppsx")),
-    _Format(f"{_OPEN_XML}.spreadsheetml.sheet", "tabular", "parse_sheets", (".xlsx", ".xlsm", ".xlsb", ".xls")),
+    _Format("application/pdf", "pdf", "parse_pdf", (".pdf",), b"%PDF-"),
+    _Format(f"{_OPEN_XML}.wordprocessingml.document", "docx", "parse_docx", (".docx", ".docm", ".dotx"),
+            parts=("word/document.xml",)),
+    _Format(f"{_OPEN_XML}.presentationml.presentation", "slides", "parse_slides", (".pptx", ".pptm", ".ppsx"),
+            parts=("ppt/presentation.xml",)),
+    _Format(f"{_OPEN_XML}.spreadsheetml.sheet", "tabular", "parse_sheets", (".xlsx", ".xlsm", ".xlsb", ".xls"),
+            b"\xd0\xcf\x11\xe0", ("xl/workbook.xml", "xl/workbook.bin")),
     _Format("application/vnd.oasis.opendocument.spreadsheet", "tabular", "parse_sheets", (".ods",)),
     _Format("application/vnd.oasis.opendocument.text", "opendocument", "parse_opendocument", (".odt", ".ott")),
     _Format("application/vnd.oasis.opendocument.presentation", "opendocument", "parse_opendocument", (".odp",)),
     _Format("application/epub+zip", "containers", "parse_book", (".epub",)),
-    _Format("application/rtf", "plain", "parse_rtf", (".rtf",)),
+    _Format("application/rtf", "plain", "parse_rtf", (".rtf",), b"{\\rtf"),
     _Format("message/rfc822", "containers", "parse_message", (".eml",)),
     _Format("text/csv", "tabular", "parse_csv", (".csv",)),
     _Format("text/tab-separated-values", "tabular", "parse_csv", (".tsv", ".tab")),
     _Format("application/jsonl", "values", "parse_jsonl", (".jsonl", ".ndjson")),
     _Format("application/json", "values", "parse_json", (".json",)),
     _Format("application/x-ipynb+json", "values", "parse_notebook", (".ipynb",)),
-)
+)  # fmt: skip
+"""The kinds of files, with the bytes that they begin with, or the parts that an archive of the kind has."""
 _NAMED_KIND: Final = re.compile(r"\.[a-z][a-z0-9]{0,9}")
 """A suffix that means a format, rather than the rest of a name: "minutes of 3.11"."""
-_PARTS: Final = {
-    "word/document.xml": f"{_OPEN_XML}.wordprocessingml.document",
-    "ppt/presentation.xml": f"{_OPEN_XML}.presentationml.presentation",
-    "xl/workbook.xml": f"{_OPEN_XML}.spreadsheetml.sheet",
-    "xl/workbook.bin": f"{_OPEN_XML}.spreadsheetml.sheet",
-}
-_STARTS: Final = (
-    (b"%PDF-", "application/pdf"),
-    (b"{\\rtf", "application/rtf"),
-    (b"\xd0\xcf\x11\xe0", f"{_OPEN_XML}.spreadsheetml.sheet"),
-)
 _HTML: Final = (b"<!doctype html", b"<html", b"<?xml")
-_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _TEXTS: Final = frozenset({"application/jsonl", "application/json", "application/x-ipynb+json", "message/rfc822"})
 _HEAD: Final = 4_096
 _BY_SUFFIX: Final = {suffix: fmt for fmt in _FORMATS for suffix in fmt.suffixes}
@@ -79,12 +73,12 @@ def media_type_of(name: str) -> str:
 def kind_of(content: bytes) -> str:
     """Return the media type of a file by its first bytes, empty where it is of no kind that is read."""
     head = content[:_HEAD]
-    for start, kind in _STARTS:
-        if head.startswith(start):
-            return kind
+    for fmt in _FORMATS:
+        if fmt.start and head.startswith(fmt.start):
+            return fmt.media_type
     if head.startswith(b"PK\x03\x04"):
         return _archive(content)
-    if not head.startswith(_MARKS) and (0 in head or has_controls(head)):
+    if not is_text(head):
         return ""
     return "text/html" if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_HTML) else "text/plain"
 
@@ -100,7 +94,7 @@ def _archive(content: bytes) -> str:
         said = archive.bytes("mimetype")[:100].decode("ascii", "replace").strip()
     except ParseError:
         return ""
-    return said or next((kind for part, kind in _PARTS.items() if part in archive), "")
+    return said or next((fmt.media_type for fmt in _FORMATS if any(part in archive for part in fmt.parts)), "")
 
 
 def read(content: bytes, name: str = "", media_type: str = "", otherwise: str = "") -> ParsedDocument:

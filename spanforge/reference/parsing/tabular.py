@@ -92,17 +92,14 @@ def _table_start(rows: Sequence[Sequence[str]]) -> int:
     usual = max(widths, key=lambda one: (widths[one], one), default=1)
     if usual == 1:
         return 0
-    wide = (
-        place
-        for place, row in enumerate(rows[:_PREAMBLE])
-        if 2 * sum(map(bool, row)) > usual and sum(map(bool, row)) > 1
-    )
+    wide = (place for place, row in enumerate(rows[:_PREAMBLE]) if 2 * sum(map(bool, row)) > usual)
     return next(wide, 0)
 
 
 def _head(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the names of the columns, from one row or two, and the rows below them."""
-    names, below = rows[0] if rows else [], rows[1:]
+    names: Sequence[str] = rows[0] if rows else ()
+    below = rows[1:]
     if len(names) > 1 and not (below and names_columns(names)):
         return [], rows
     if "" in names and [names_columns(row) for row in below[:2]] == [True, False]:
