@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 
 import pytest
+from support.documents import pdf
 
 from spanforge.reference.parsing.base import SEPARATOR, ParsedDocument
 from spanforge.reference.parsing.coverage import coverage
@@ -165,6 +166,17 @@ def test_slides_texts_and_books() -> None:
     o = 'xmlns:o="o" xmlns:t="t"'
     content = f"<o:body {o}><t:h t:outline-level='2'>Boiler</t:h><t:p>Vent<t:s/>it<t:note><t:p>Slowly.</t:p></t:note>.</t:p></o:body>"
     assert whole(read(archive(content=content), "a.odt")) == "## Boiler\n\nVent it.\n\nSlowly."
+
+
+def test_the_letters_of_a_ligature_are_of_one_word() -> None:
+    content = pdf(["Read the \x01le in the of\x01ce."]).replace(b"12 Tf 72 720 Td", b"12 Tf  160 Tz  ")
+    content = content.replace(b"/Helvetica", b"/Helvetica /Encoding << /Differences [1 /fi] >>")
+    assert whole(read(content, "a.pdf")) == "Read the file in the office."
+
+
+def test_two_boxes_of_one_paragraph_are_read_once() -> None:
+    box = "<w:r><w:pict><w:txbxContent><w:p>{}</w:p></w:txbxContent></w:pict></w:r>".format
+    assert whole(read(docx(f"<w:p>{box(run('One.'))}{box(run('Two.'))}</w:p>"), "a.docx")) == "One.\n\nTwo."
 
 
 def test_coverage_counts_the_words_of_the_file() -> None:

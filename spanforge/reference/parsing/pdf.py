@@ -90,7 +90,7 @@ class _Page:
         """Return runs of letters that stand beside one another on a line."""
         raw, box = self._raw, self._raw.FS_RECTF()
         runs: list[Segment] = []
-        blank = False
+        blank, glyph = False, (0.0, 0.0)
         for place in range(page.count_chars()):
             code = int(raw.FPDFText_GetUnicode(page, place))
             letter = chr(code) if code <= sys.maxunicode else "\ufffd"
@@ -100,11 +100,12 @@ class _Page:
             if not raw.FPDFText_GetLooseCharBox(page, place, ctypes.byref(box)):
                 continue
             one = Segment(box.left, box.bottom, box.right, box.top, _HYPHENS.get(letter, letter))
-            if runs and runs[-1].goes_on_with(one):
+            # The letters of a ligature stand in one box.
+            if runs and (glyph == (one.left, one.right) or runs[-1].goes_on_with(one)):
                 runs[-1] = runs[-1].joined(one, " " if blank else "")
             else:
                 runs.append(one)
-            blank = False
+            blank, glyph = False, (one.left, one.right)
         return [run.cleaned() for run in runs]
 
     def _annotations(self, page: Untyped) -> Iterator[Segment]:
