@@ -151,6 +151,11 @@ def test_messages_have_a_head_a_date_and_attachments() -> None:
     assert parsed.warnings == ("Attachments that were not read: 1.",)
 
 
+@pytest.mark.parametrize("address", ["Ann <a@", "a@b, c@", "crew: a@b;@"])
+def test_a_message_from_an_impossible_address_is_read(address: str) -> None:
+    assert address in whole(read(f"From: {address}\n\nThe gate closes.".encode(), "a.eml"))
+
+
 def test_json_and_notebooks() -> None:
     value = {"site": "mill", "pumps": [{"name": "P-1", "flow": {"l": 9}}, {"name": "P-2"}]}
     assert "name: P-1; flow l: 9" in whole(read(json.dumps(value).encode(), "a.json"))

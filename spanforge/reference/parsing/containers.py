@@ -28,7 +28,7 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
         ParseError: It holds neither a head nor a text.
     """
     message = message_from_bytes(content, policy=policy.default)
-    head = {name: one_line(normal(str(message[name]))) for name in _SHOWN if message[name]}
+    head = {name: said for name in _SHOWN if (said := one_line(normal(_header(message, name))))}
     sections = [Section("\n".join(f"{name}: {value}" for name, value in head.items()))]
     body = message.get_body(("plain", "html"))
     sections += [] if body is None else _text(cast("EmailMessage", body))
@@ -39,6 +39,14 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
         missing += not attached and part.get_content_maintype() != "image"
     warnings = (f"Attachments that were not read: {missing}.",) if missing else ()
     return Extract(sections, head.get("Subject", ""), date_of(head.get("Date", "")), warnings=warnings)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return str(message[name] or "")
+    except (AttributeError, IndexError):
+        # The library fails over addresses that no message should have; a reader sees them as they are.
+        return next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
 
 
 def _text(part: EmailMessage) -> list[Section]:
