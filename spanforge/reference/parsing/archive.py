@@ -18,14 +18,14 @@ from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import date_of
 from spanforge.reference.workers import TOO_COSTLY
 
-_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)
+DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, OSError, EOFError, RuntimeError)
 """What the standard library raises over archives that are cut, encrypted or forged, each for other damage."""
 _MOST_ENTRIES: Final = 10_000
 _MOST_RATIO: Final = 200
 """Ordinary documents unfold to about ten times their size; what goes far beyond is made to."""
 _SMALL: Final = 1 << 20
 _REFUSED: Final = Translated(
-    _DAMAGED, lambda _: ParseError("The document is damaged, encrypted, or not of the format that its name says.")
+    DAMAGED, lambda _: ParseError("The document is damaged, encrypted, or not of the format that its name says.")
 )
 
 
@@ -43,9 +43,6 @@ class Archive:
         size = sum(one.file_size for one in self._known.values())
         if len(self._known) > _MOST_ENTRIES or size > max(_SMALL, len(content) * _MOST_RATIO):
             raise ParseError(TOO_COSTLY)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._known
 
     def names(self, start: str) -> list[str]:
         """Return the names of XML parts that begin so, in the order of the numbers in them."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import io
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from spanforge.exceptions import MissingExtraError
 from spanforge.reference.failures import ParseError, Translated, UnsupportedFormat
-from spanforge.reference.parsing.archive import Archive
+from spanforge.reference.parsing.archive import DAMAGED
 from spanforge.reference.parsing.base import MAX_FILE_BYTES, SEPARATOR, Extract, ParsedDocument, bounded
 from spanforge.reference.parsing.coding import is_text, normal
 from spanforge.reference.parsing.coverage import ENOUGH, coverage
@@ -89,12 +91,14 @@ def is_text_kind(media_type: str) -> bool:
 
 
 def _archive(content: bytes) -> str:
+    # Not an `Archive`, which refuses what is too costly: that is for whoever reads it to say.
     try:
-        archive = Archive(content)
-        said = archive.bytes("mimetype")[:100].decode("ascii", "replace").strip()
-    except ParseError:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = archive.namelist()
+            said = archive.open("mimetype").read(100).decode("ascii", "replace").strip() if "mimetype" in names else ""
+    except DAMAGED:
         return ""
-    return said or next((fmt.media_type for fmt in _FORMATS if any(part in archive for part in fmt.parts)), "")
+    return said or next((fmt.media_type for fmt in _FORMATS if set(fmt.parts) & set(names)), "")
 
 
 def read(content: bytes, name: str = "", media_type: str = "", otherwise: str = "") -> ParsedDocument:
