@@ -9,7 +9,7 @@ import io
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -64,15 +64,23 @@ class Archive:
                 raise EOFError
         return content
 
-    def xml(self, name: str) -> Untyped:
-        """Return the root element of a part, None where there is none; nothing outside the part is ever read."""
+    def xml(self, name: str, unseen: Iterable[str] = ()) -> Untyped:
+        """Return the root element of a part, None where there is none; nothing outside the part is ever read.
+
+        Args:
+            name: Name of the part.
+            unseen: Names of elements that a reader does not see; they are taken out.
+        """
         etree = load("lxml.etree", "reference")
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=True,
                                  remove_comments=True, remove_pis=True)  # fmt: skip
         try:
-            return etree.fromstring(self.bytes(name), parser)
+            root = etree.fromstring(self.bytes(name), parser)
         except (etree.XMLSyntaxError, ValueError):
             return None
+        if root is not None and unseen:
+            etree.strip_elements(root, *(f"{{*}}{one}" for one in unseen), with_tail=False)
+        return root
 
     def relations(self, name: str = "") -> dict[str, tuple[str, str]]:
         """Return by its id the kind and the part of each relation of a part, or of the whole archive."""
@@ -119,10 +127,10 @@ def parts(node: Untyped) -> dict[str, Untyped]:
     return {} if node is None else {local(one): one for one in node}
 
 
-def nearest(parent: Untyped, names: Container[str], unseen: Container[str] = ()) -> Iterator[Untyped]:
+def nearest(parent: Untyped, names: Container[str]) -> Iterator[Untyped]:
     """Yield the elements of some names below another one, not those inside them; what wraps them is looked through."""
     for child in parent if parent is not None else ():
         if local(child) in names:
             yield child
-        elif local(child) not in unseen:
-            yield from nearest(child, names, unseen)
+        else:
+            yield from nearest(child, names)

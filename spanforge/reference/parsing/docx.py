@@ -17,6 +17,7 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.tree import Block, markdown, whole_number
 from spanforge.reference.parsing.walk import Walk
 
+_UNSEEN: Final = ("del", "moveFrom", "instrText", "delText", "delInstrText", "Fallback", "docPartObj")
 _HEADING: Final = ("heading ", "überschrift ", "titre ", "título ", "titolo ", "заголовок ")
 _NOTES: Final = (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment"))
 _WIDEST: Final = 100
@@ -48,14 +49,14 @@ def parse_docx(content: bytes) -> Extract:
     """
     archive = Archive(content)
     main = archive.main("word/document.xml")
-    document = archive.xml(main)
+    document = archive.xml(main, _UNSEEN)
     if document is None or local(document) != "document":
         raise ParseError("The Word document is damaged, encrypted or not a .docx file.")
     folder = main.rpartition("/")[0]
     word = _Word(archive.xml(f"{folder}/styles.xml"), archive.xml(f"{folder}/numbering.xml"))
-    headers = [archive.xml(one) for one in archive.names(f"{folder}/header")]
-    footers = [archive.xml(one) for one in archive.names(f"{folder}/footer")]
-    notes = [(archive.xml(f"{folder}/{part}.xml"), kind) for part, kind in _NOTES]
+    headers = [archive.xml(one, _UNSEEN) for one in archive.names(f"{folder}/header")]
+    footers = [archive.xml(one, _UNSEEN) for one in archive.names(f"{folder}/footer")]
+    notes = [(archive.xml(f"{folder}/{part}.xml", _UNSEEN), kind) for part, kind in _NOTES]
     blocks = [*word.edges(headers), *word.blocks(document)]
     blocks += (block for root, kind in notes for block in word.notes(root, kind))
     blocks += word.edges(footers)
@@ -64,10 +65,6 @@ def parse_docx(content: bytes) -> Extract:
 
 
 class _Word(Walk):
-    unseen = frozenset((
-        "del", "moveFrom", "instrText", "delText", "delInstrText", "Fallback", "pPr", "rPr", "tblPr", "sectPr", "tcPr",
-        "trPr", "tblGrid", "rubyPr", "sdtPr", "docPartObj",
-    ))  # fmt: skip
     instead: ClassVar = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": " "}
     behind: ClassVar = {"num": "/"}
     aside = frozenset({"txbxContent"})

@@ -12,6 +12,10 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.tree import Block, markdown, whole_number
 from spanforge.reference.parsing.walk import Walk
 
+_UNSEEN: Final = (
+    "tracked-changes", "automatic-styles", "scripts", "font-face-decls", "sequence-decls", "bookmark", "object",
+    "binary-data", "page-number", "creator", "date", "image",
+)  # fmt: skip
 _MOST_REPEATED: Final = 20
 _DEEPEST: Final = 10
 
@@ -23,20 +27,16 @@ def parse_opendocument(content: bytes) -> Extract:
         ParseError: The file is damaged, encrypted or not an OpenDocument file.
     """
     archive = Archive(content)
-    root = archive.xml("content.xml")
+    root = archive.xml("content.xml", _UNSEEN)
     if root is None:
         raise ParseError("The document is damaged, encrypted or not an OpenDocument file.")
     walk = _Text()
-    edges = nearest(archive.xml("styles.xml"), {"header", "footer"})
+    edges = nearest(archive.xml("styles.xml", _UNSEEN), {"header", "footer"})
     blocks = [*(block for edge in edges for block in walk.blocks(edge)), *walk.blocks(root)]
     return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("meta.xml")), walk.texts(root))
 
 
 class _Text(Walk):
-    unseen = frozenset((
-        "tracked-changes", "automatic-styles", "scripts", "font-face-decls", "sequence-decls", "bookmark", "object",
-        "binary-data", "page-number", "creator", "date", "image",
-    ))  # fmt: skip
     spoken = frozenset()
     instead: ClassVar = {"s": " ", "tab": " ", "line-break": "\n"}
     aside = frozenset({"note", "annotation", "text-box"})

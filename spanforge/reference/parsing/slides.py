@@ -11,6 +11,7 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
 from spanforge.reference.parsing.walk import Walk
 
+_UNSEEN: Final = ("Fallback", "f")
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _FURNITURE: Final = frozenset({"sldNum", "dt", "sldImg"})
 _SIDES: Final = frozenset({"notesSlide", "diagramData", "comments", "chart"})
@@ -29,7 +30,7 @@ def parse_slides(content: bytes) -> Extract:
     for number, name in enumerate(_in_order(archive), 1):
         slide = _Slide()
         sides = [part for kind, part in archive.relations(name).values() if kind in _SIDES]
-        roots = [_without_furniture(archive.xml(part)) for part in (name, *sides)]
+        roots = [_without_furniture(archive.xml(part, _UNSEEN)) for part in (name, *sides)]
         blocks = [block for root in roots for block in slide.blocks(root)]
         nodes += (text for root in roots for text in slide.texts(root))
         sections.append(Section(markdown(blocks), "markdown", number, slide.title))
@@ -45,18 +46,17 @@ def _in_order(archive: Archive) -> list[str]:
 
 
 def _placeholder(shape: Untyped) -> str:
-    return next((attribute(one, "type") or "body" for one in nearest(shape, {"ph"})), "")
+    return next((attribute(one, "type") or "body" for one in shape.iter("{*}ph")), "")
 
 
 def _without_furniture(root: Untyped) -> Untyped:
-    for shape in list(nearest(root, {"sp"})):
+    for shape in list(root.iter("{*}sp")) if root is not None else ():
         if _placeholder(shape) in _FURNITURE:
             shape.getparent().remove(shape)
     return root
 
 
 class _Slide(Walk):
-    unseen = frozenset({"Fallback", "f", "pPr"})
     spoken = frozenset({"t", "v", "text"})
     instead: ClassVar = {"br": "\n", "tab": " "}
 

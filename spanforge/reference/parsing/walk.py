@@ -9,6 +9,8 @@ from spanforge.reference._extras import Untyped
 from spanforge.reference.parsing.archive import local, nearest
 from spanforge.reference.parsing.tree import Block, cell, table
 
+_PROPERTIES: Final = "Pr"
+"""How the names of elements end that say how others look, and hold no text."""
 _ROWS: Final = frozenset({"tr", "table-row"})
 _CELLS: Final = frozenset({"tc", "table-cell", "covered-table-cell"})
 
@@ -17,7 +19,6 @@ class Walk:
     """Walks elements by their names; each format says what its names mean.
 
     Attributes:
-        unseen: Elements that a reader does not see.
         spoken: Elements whose own text is read; empty where all text is.
         instead: What is read in place of an element.
         behind: What is read behind an element.
@@ -25,13 +26,13 @@ class Walk:
         readers: What reads an element that is a block; any other one is looked through.
     """
 
-    unseen: ClassVar[frozenset[str]]
     spoken: ClassVar[frozenset[str]] = frozenset({"t"})
     instead: ClassVar[dict[str, str]]
     behind: ClassVar[dict[str, str]] = {}
     aside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
+        self._spoken = [f"{{*}}{name}" for name in self.spoken]
         self.readers: dict[str, Callable[[Untyped], list[Block]]] = {
             "p": self.paragraph, "tbl": self.table, "table": self.table,
         }  # fmt: skip
@@ -41,7 +42,7 @@ class Walk:
         found: list[Block] = []
         for child in parent if parent is not None else ():
             name = local(child)
-            if name not in self.unseen:
+            if not name.endswith(_PROPERTIES):
                 found += self.readers.get(name, self.blocks)(child)
         return found
 
@@ -65,25 +66,20 @@ class Walk:
         """Return the rows of a table, and behind them those of the tables in its cells."""
         rows: list[list[str]] = []
         inner: list[Block] = []
-        for row in nearest(node, _ROWS, self.unseen):
+        for row in nearest(node, _ROWS):
             above = rows[-1] if rows else []
             rows.append([])
-            for part in nearest(row, _CELLS, self.unseen):
+            for part in nearest(row, _CELLS):
                 text, rows_inside = cell(self.blocks(part))
                 inner += rows_inside
                 rows[-1] += self.columns(part, text, above[len(rows[-1]) :])
         return [*table(rows), *inner]
 
     def texts(self, root: Untyped) -> Iterator[str]:
-        """Yield the text nodes of a part that a reader sees, whatever the walk makes of them."""
-        for child in root if root is not None else ():
-            name = local(child)
-            if name and name not in self.unseen:
-                if child.text and (not self.spoken or name in self.spoken):
-                    yield child.text
-                yield from self.texts(child)
-            if child.tail and not self.spoken:
-                yield child.tail
+        """Yield the text nodes of a part, whatever the walk makes of them."""
+        if root is None:
+            return iter(())
+        return (node.text or "" for node in root.iter(*self._spoken)) if self.spoken else root.itertext()
 
     def _text(self, node: Untyped, aside: list[Block]) -> str:
         pieces = [node.text or ""] if not self.spoken or local(node) in self.spoken else []
@@ -91,7 +87,7 @@ class Walk:
             name = local(child)
             if name in self.aside:
                 aside += self.blocks(child)
-            elif name not in self.unseen:
+            elif not name.endswith(_PROPERTIES):
                 pieces += [self.instead.get(name) or self._text(child, aside), self.behind.get(name, "")]
             if child.tail and not self.spoken:
                 pieces.append(child.tail)
