@@ -173,6 +173,16 @@ def test_slides_texts_and_books() -> None:
     assert whole(read(archive(content=content), "a.odt")) == "## Boiler\n\nVent it.\n\nSlowly."
 
 
+def test_a_fraction_on_a_slide_and_a_date_in_a_text_are_read() -> None:
+    maths = "<a:p><m:oMath><m:f><m:num><m:t>1</m:t></m:num><m:den><m:t>2</m:t></m:den></m:f></m:oMath></a:p>"
+    slide = f'<p:sld xmlns:p="p" xmlns:a="a" xmlns:m="m"><p:sp>{maths}</p:sp></p:sld>'
+    assert whole(read(archive(ppt__slides__slide1=slide), "a.pptx")) == "1/2"
+    note = "<o:annotation><d:creator>Ann</d:creator><t:p>Why?</t:p></o:annotation>"
+    text = f"<t:p>Signed on <t:date>2 March</t:date>.{note}</t:p>"
+    names = 'xmlns:o="o" xmlns:t="t" xmlns:d="http://purl.org/dc/elements/1.1/"'
+    assert whole(read(archive(content=f"<o:body {names}>{text}</o:body>"), "a.odt")) == "Signed on 2 March.\n\nWhy?"
+
+
 def test_the_letters_of_a_ligature_are_of_one_word() -> None:
     content = pdf(["Read the \x01le in the of\x01ce."]).replace(b"12 Tf 72 720 Td", b"12 Tf  160 Tz  ")
     content = content.replace(b"/Helvetica", b"/Helvetica /Encoding << /Differences [1 /fi] >>")

@@ -69,7 +69,7 @@ class Archive:
 
         Args:
             name: Name of the part.
-            unseen: Names of elements that a reader does not see; they are taken out.
+            unseen: Elements that a reader does not see, as ``{*}del``; they are taken out.
         """
         etree = load("lxml.etree", "reference")
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=True,
@@ -79,7 +79,7 @@ class Archive:
         except (etree.XMLSyntaxError, ValueError):
             return None
         if root is not None and unseen:
-            etree.strip_elements(root, *(f"{{*}}{one}" for one in unseen), with_tail=False)
+            etree.strip_elements(root, *unseen, with_tail=False)
         return root
 
     def relations(self, name: str = "") -> dict[str, tuple[str, str]]:

@@ -17,7 +17,9 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.tree import Block, markdown, whole_number
 from spanforge.reference.parsing.walk import Walk
 
-_UNSEEN: Final = ("del", "moveFrom", "instrText", "delText", "delInstrText", "Fallback", "docPartObj")
+_UNSEEN: Final = (
+    "{*}del", "{*}moveFrom", "{*}instrText", "{*}delText", "{*}delInstrText", "{*}Fallback", "{*}docPartObj",
+)  # fmt: skip
 _HEADING: Final = ("heading ", "überschrift ", "titre ", "título ", "titolo ", "заголовок ")
 _NOTES: Final = (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment"))
 _WIDEST: Final = 100
@@ -66,7 +68,6 @@ def parse_docx(content: bytes) -> Extract:
 
 class _Word(Walk):
     instead: ClassVar = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": " "}
-    behind: ClassVar = {"num": "/"}
     aside = frozenset({"txbxContent"})
 
     def __init__(self, styles: Untyped, numbering: Untyped) -> None:

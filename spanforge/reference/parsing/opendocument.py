@@ -13,8 +13,8 @@ from spanforge.reference.parsing.tree import Block, markdown, whole_number
 from spanforge.reference.parsing.walk import Walk
 
 _UNSEEN: Final = (
-    "tracked-changes", "automatic-styles", "scripts", "font-face-decls", "sequence-decls", "bookmark", "object",
-    "binary-data", "page-number", "creator", "date", "image",
+    "{*}tracked-changes", "{*}automatic-styles", "{*}scripts", "{*}font-face-decls", "{*}sequence-decls",
+    "{*}bookmark", "{*}object", "{*}binary-data", "{*}page-number", "{*}image", "{http://purl.org/dc/elements/1.1/}*",
 )  # fmt: skip
 _MOST_REPEATED: Final = 20
 _DEEPEST: Final = 10

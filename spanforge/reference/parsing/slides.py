@@ -11,7 +11,7 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
 from spanforge.reference.parsing.walk import Walk
 
-_UNSEEN: Final = ("Fallback", "f")
+_UNSEEN: Final = ("{*}Fallback",)
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _FURNITURE: Final = frozenset({"sldNum", "dt", "sldImg"})
 _SIDES: Final = frozenset({"notesSlide", "diagramData", "comments", "chart"})

@@ -11,6 +11,8 @@ from spanforge.reference.parsing.tree import Block, cell, table
 
 _PROPERTIES: Final = "Pr"
 """How the names of elements end that say how others look, and hold no text."""
+_BEHIND: Final = {"num": "/"}
+"""What is read behind an element: a fraction is written in one line."""
 _ROWS: Final = frozenset({"tr", "table-row"})
 _CELLS: Final = frozenset({"tc", "table-cell", "covered-table-cell"})
 
@@ -21,14 +23,12 @@ class Walk:
     Attributes:
         spoken: Elements whose own text is read; empty where all text is.
         instead: What is read in place of an element.
-        behind: What is read behind an element.
         aside: Elements in a paragraph that stand after it.
         readers: What reads an element that is a block; any other one is looked through.
     """
 
     spoken: ClassVar[frozenset[str]] = frozenset({"t"})
     instead: ClassVar[dict[str, str]]
-    behind: ClassVar[dict[str, str]] = {}
     aside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Walk:
             if name in self.aside:
                 aside += self.blocks(child)
             elif not name.endswith(_PROPERTIES):
-                pieces += [self.instead.get(name) or self._text(child, aside), self.behind.get(name, "")]
+                pieces += [self.instead.get(name) or self._text(child, aside), _BEHIND.get(name, "")]
             if child.tail and not self.spoken:
                 pieces.append(child.tail)
         return "".join(pieces)
