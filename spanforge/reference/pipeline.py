@@ -47,12 +47,12 @@ from spanforge.reference.models import (
     RetrievalOutput,
     User,
 )
-from spanforge.reference.parsing import DEFAULT_LIMITS, Limits
 from spanforge.reference.retrieving.reranking import Reranker
 from spanforge.reference.retrieving.retriever import RetrievalSettings, Retriever
 from spanforge.reference.retrieving.understanding import process_query
 from spanforge.reference.tokens import default_counter
 from spanforge.reference.wording import checked
+from spanforge.reference.workers import DEFAULT_LIMITS, Limits
 
 DEFAULT_SOURCE = "default"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spanforge.reference import Pipeline
 from spanforge.reference.answering import open_answerer
 from spanforge.reference.home_files import own_folder
-from spanforge.reference.parsing import Limits
+from spanforge.reference.workers import Limits
 from spanforge.server.upgrading import HOME, folder_name, upgrade
 
 if TYPE_CHECKING:

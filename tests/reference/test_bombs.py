@@ -16,8 +16,8 @@ from support.documents import pdf, word
 from spanforge.reference import Document, Pipeline, User
 from spanforge.reference.failures import ParseError
 from spanforge.reference.models import JobStatus
-from spanforge.reference.parsing import Limits, parse
-from spanforge.reference.parsing.workers import WORKERS, CalledOff, Workers
+from spanforge.reference.parsing import parse
+from spanforge.reference.workers import WORKERS, CalledOff, Limits, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

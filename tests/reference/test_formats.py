@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 
 import pytest
+from support.documents import pdf
 
 from spanforge.reference.parsing.base import SEPARATOR, ParsedDocument
 from spanforge.reference.parsing.coverage import coverage
@@ -150,6 +151,11 @@ def test_messages_have_a_head_a_date_and_attachments() -> None:
     assert parsed.warnings == ("Attachments that were not read: 1.",)
 
 
+@pytest.mark.parametrize("address", ["Ann <a@", "a@b, c@", "crew: a@b;@"])
+def test_a_message_from_an_impossible_address_is_read(address: str) -> None:
+    assert address in whole(read(f"From: {address}\n\nThe gate closes.".encode(), "a.eml"))
+
+
 def test_json_and_notebooks() -> None:
     value = {"site": "mill", "pumps": [{"name": "P-1", "flow": {"l": 9}}, {"name": "P-2"}]}
     assert "name: P-1; flow l: 9" in whole(read(json.dumps(value).encode(), "a.json"))
@@ -165,6 +171,27 @@ def test_slides_texts_and_books() -> None:
     o = 'xmlns:o="o" xmlns:t="t"'
     content = f"<o:body {o}><t:h t:outline-level='2'>Boiler</t:h><t:p>Vent<t:s/>it<t:note><t:p>Slowly.</t:p></t:note>.</t:p></o:body>"
     assert whole(read(archive(content=content), "a.odt")) == "## Boiler\n\nVent it.\n\nSlowly."
+
+
+def test_a_fraction_on_a_slide_and_a_date_in_a_text_are_read() -> None:
+    maths = "<a:p><m:oMath><m:f><m:num><m:t>1</m:t></m:num><m:den><m:t>2</m:t></m:den></m:f></m:oMath></a:p>"
+    slide = f'<p:sld xmlns:p="p" xmlns:a="a" xmlns:m="m"><p:sp>{maths}</p:sp></p:sld>'
+    assert whole(read(archive(ppt__slides__slide1=slide), "a.pptx")) == "1/2"
+    note = "<o:annotation><d:creator>Ann</d:creator><t:p>Why?</t:p></o:annotation>"
+    text = f"<t:p>Signed on <t:date>2 March</t:date>.{note}</t:p>"
+    names = 'xmlns:o="o" xmlns:t="t" xmlns:d="http://purl.org/dc/elements/1.1/"'
+    assert whole(read(archive(content=f"<o:body {names}>{text}</o:body>"), "a.odt")) == "Signed on 2 March.\n\nWhy?"
+
+
+def test_the_letters_of_a_ligature_are_of_one_word() -> None:
+    content = pdf(["Read the \x01le in the of\x01ce."]).replace(b"12 Tf 72 720 Td", b"12 Tf  160 Tz  ")
+    content = content.replace(b"/Helvetica", b"/Helvetica /Encoding << /Differences [1 /fi] >>")
+    assert whole(read(content, "a.pdf")) == "Read the file in the office."
+
+
+def test_two_boxes_of_one_paragraph_are_read_once() -> None:
+    box = "<w:r><w:pict><w:txbxContent><w:p>{}</w:p></w:txbxContent></w:pict></w:r>".format
+    assert whole(read(docx(f"<w:p>{box(run('One.'))}{box(run('Two.'))}</w:p>"), "a.docx")) == "One.\n\nTwo."
 
 
 def test_coverage_counts_the_words_of_the_file() -> None:

@@ -16,7 +16,7 @@ from spanforge.reference.ingesting.chunking import Chunker, slices
 from spanforge.reference.parsing import ParsedDocument, Section, parse, supported_suffixes
 from spanforge.reference.parsing.base import SEPARATOR
 from spanforge.reference.parsing.coding import decode
-from spanforge.reference.parsing.kinds import kind_of
+from spanforge.reference.parsing.registry import kind_of
 from spanforge.reference.parsing.tree import ROWS_A_SECTION
 from spanforge.reference.tokens import EstimateCounter, default_counter
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import InvalidInput, ParseError
 from spanforge.reference.grounding.rows import CONTINUED, JOINT, LEVEL, column_of, drawn_tables
-from spanforge.reference.parsing.base import DEFAULT_LIMITS, SEPARATOR, ParsedDocument, Section
+from spanforge.reference.parsing.base import SEPARATOR, ParsedDocument, Section
 from spanforge.reference.tokens import TokenCounter
+from spanforge.reference.workers import DEFAULT_LIMITS
 
 CHUNKER_VERSION = "4"
 """Part of every fingerprint: a change in how text is cut, or its words are found, makes documents be done anew."""

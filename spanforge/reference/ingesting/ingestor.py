@@ -24,8 +24,8 @@ from spanforge.reference.ingesting.chunking import Chunk, Chunker
 from spanforge.reference.ingesting.loading import Waiting
 from spanforge.reference.ingesting.preparing import Vectors, embedded_texts, prepare
 from spanforge.reference.models import PARTLY_READ, Document, DocumentFailure
-from spanforge.reference.parsing import DEFAULT_LIMITS, Limits, ParsedDocument
-from spanforge.reference.parsing.workers import CalledOff
+from spanforge.reference.parsing import ParsedDocument
+from spanforge.reference.workers import DEFAULT_LIMITS, CalledOff, Limits
 
 PARSER_VERSION = "3"
 """Part of every fingerprint: a change in what parsers return makes documents be read anew."""

@@ -18,11 +18,11 @@ from spanforge.reference.embedding import Embedder, open_embedder
 from spanforge.reference.embedding.wordllama import WordLlamaEmbedder
 from spanforge.reference.ingesting.chunking import Chunk, Chunker
 from spanforge.reference.lexical import under_heading
-from spanforge.reference.parsing import Limits, ParsedDocument
+from spanforge.reference.parsing import ParsedDocument
 from spanforge.reference.parsing.reading import facts_of, given, unpacked
 from spanforge.reference.parsing.registry import read
-from spanforge.reference.parsing.workers import WORKERS
 from spanforge.reference.tokens import default_counter
+from spanforge.reference.workers import WORKERS, Limits
 
 if TYPE_CHECKING:
     # A child that reads documents starts without pydantic.
@@ -63,7 +63,7 @@ def prepare(
     chunks = [Chunk(*chunk) for chunk in result["chunks"]]
     packed = result["vectors"]
     vectors = None if packed is None else np.frombuffer(b64decode(packed), np.float32).reshape(len(chunks), -1)
-    return unpacked(result), chunks, vectors
+    return unpacked(result["parsed"]), chunks, vectors
 
 
 def embedded_texts(chunks: Sequence[Chunk]) -> list[str]:
@@ -77,7 +77,7 @@ def in_child(content: bytes, *, cut: list[int], scope: str, most: int, embedder:
     chunks = _chunker(*cut).cut(parsed, scope=scope, most=most)
     vectors = _embedder(embedder).embed(embedded_texts(chunks)) if embedder and chunks else None
     return {
-        **facts_of(parsed),
+        "parsed": facts_of(parsed),
         "chunks": [astuple(chunk) for chunk in chunks],
         "vectors": None if vectors is None else b64encode(vectors.tobytes()).decode(),
     }

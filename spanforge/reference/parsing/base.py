@@ -1,10 +1,12 @@
-"""What every parser returns, and what a document may cost."""
+"""What every parser returns, and the form that dates are read into."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final, Literal, NamedTuple
 
 from spanforge.reference.failures import ParseError
@@ -14,32 +16,9 @@ MAX_FILE_BYTES: Final = 256 * 2**20
 MAX_TEXT_CHARS: Final = 64 * 2**20
 """A document that unfolds to more text than this is refused: a zip bomb, or not a document."""
 SEPARATOR: Final = "\n\n"
-TOO_COSTLY: Final = "The document costs far more to read than its size deserves; it is refused."
+_PDF: Final = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 
 SectionKind = Literal["text", "markdown", "table"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one document may cost.
-
-    Attributes:
-        memory: Bytes that reading it may take, and the parts of an archive may unfold to.
-        seconds: Time of the processor that reading and cutting it may take; less where it is small.
-        chunks: Passages that may be cut from it.
-    """
-
-    memory: int = 1 << 30
-    seconds: float = 120.0
-    chunks: int = 50_000
-
-    @classmethod
-    def within(cls, size: int) -> Limits:
-        """Return the usual limits for documents that may unfold to ``size`` bytes."""
-        return cls(memory=max(size, 256 << 20))
-
-
-DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +97,22 @@ def bounded(sections: Iterable[Section]) -> tuple[Section, ...]:
     if not kept:
         raise ParseError("The document holds no text; a scanned document needs text recognition first.")
     return tuple(kept)
+
+
+def date_of(text: str) -> datetime | None:
+    """Return the date that a text says, in ISO 8601, as in a PDF (D:2026...) or as in a message; None for any other.
+
+    A time without a zone is taken for UTC.
+    """
+    text = text.strip()
+    if match := _PDF.match(text):
+        year, month, day, hour, minute, second, sign, east, more = match.groups()
+        zone = f"{sign}{east}:{more or '00'}" if sign else "+00:00"
+        text = f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}"
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+        except (ValueError, TypeError, IndexError):
+            continue
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return None

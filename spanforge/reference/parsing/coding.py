@@ -62,14 +62,19 @@ def decode(content: bytes, charset: str = "") -> str:
             return normal(content.decode(encoding, errors="replace"))
     if wide := _wide(content):
         return normal(content.decode(wide, errors="replace"))
-    if has_controls(content[:_SAMPLE]):
+    if _has_controls(content[:_SAMPLE]):
         raise ParseError("The file holds binary data, not text; check its suffix.")
     declared = _DECLARED.search(content[:_HEAD])
     names = (charset, declared[1].decode() if declared else "")
     return normal(_decoded(content, [_ALIASES.get(name.lower(), name) for name in names if name]))
 
 
-def has_controls(sample: bytes) -> bool:
+def is_text(head: bytes) -> bool:
+    """Tell whether a file that begins so is text."""
+    return head.startswith(tuple(mark for mark, _ in _MARKS)) or not (0 in head or _has_controls(head))
+
+
+def _has_controls(sample: bytes) -> bool:
     """Tell whether over a tenth of some bytes are controls that no text has."""
     return len(sample) - len(sample.translate(None, _CONTROLS)) > len(sample) // 10
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.base import MAX_TEXT_CHARS, Extract, Section
+from spanforge.reference.parsing.base import MAX_TEXT_CHARS, Extract, Section, date_of
 from spanforge.reference.parsing.coding import decode
-from spanforge.reference.parsing.dates import date_of
-from spanforge.reference.parsing.page import children, fill, head_of, is_layout, one_head, parts_of, texts
-from spanforge.reference.parsing.tree import Block, markdown, one_line, table, whole_number
+from spanforge.reference.parsing.tree import SENTENCE, Block, cell, markdown, one_head, one_line, table, whole_number
 
 _INLINE: Final = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
@@ -24,8 +22,18 @@ _INLINE: Final = frozenset((
 ))  # fmt: skip
 _APART: Final = frozenset({"select", "option", "button", "label", "rt"})
 """Inline elements between which a reader sees a space."""
-_HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_SOLID: Final = frozenset({"-text", "select", "button", "br", "img", "input", "textarea", "math"})
+"""Inline elements in which no block stands."""
+_LEVELS: Final = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6, "summary": 5}
 _LISTS: Final = frozenset({"ul", "ol", "menu", "dir"})
+_SILENT: Final = frozenset({"hidden", "password", "checkbox", "radio", "file", "image", "range", "color"})
+"""Kinds of fields whose value nobody reads."""
+_UNSEEN: Final = frozenset((
+    "script", "style", "template", "head", "iframe", "object", "svg", "audio", "video", "canvas", "datalist", "rp",
+    "-comment", "_comment", "-doctype",
+))  # fmt: skip
+_LINKED: Final = 0.8
+"""Share of the letters of a `nav` that stand in links, from which on it is navigation; so is one without a sentence."""
 _DATES: Final = (
     "meta[property='article:modified_time']", "meta[property='article:published_time']", "meta[name='last-modified']",
     "meta[http-equiv='last-modified' i]", "meta[name='dcterms.modified']", "meta[name='date']",
@@ -33,7 +41,6 @@ _DATES: Final = (
 )  # fmt: skip
 _MARK: Final = "\x1f"
 """Ends the line where a `br` stands: no character of a page, which has no controls in it."""
-_INSTEAD: Final = {"br": _MARK, "wbr": ""}
 _NESTING: Final = re.compile(
     r"<(/?)(?!(?:p|li|d[dt]|t[dhr]|thead|tbody|tfoot|colgroup|col|opt\w*|r[bpt]|area|base|br|embed|hr|img|input|link|meta"
     r"|param|source|track|wbr)\b)[a-z]", re.IGNORECASE,
@@ -58,20 +65,9 @@ def parse_html(content: bytes, charset: str = "") -> Extract:
     page = load("selectolax.lexbor", "reference").LexborHTMLParser(text)
     title = page.css_first("title")
     name = "" if title is None else one_line(str(title.text()))
-    blocks, nodes = read_page(page)
-    return Extract([Section(markdown(blocks), "markdown", heading=name)], name, _date(page), nodes)
-
-
-def read_page(page: Untyped) -> tuple[list[Block], list[str]]:
-    """Return a parsed page in blocks, and its visible text nodes.
-
-    Raises:
-        ParseError: It nests its elements too deeply.
-    """
-    if page.body is None:
-        return [], []
     with Translated((RecursionError,), lambda _: ParseError(_TOO_DEEP)):
-        return list(_Page().blocks(page.body)), list(texts(page.body))
+        blocks, nodes = list(_blocks(_children(page.body))), list(_texts(page.body))
+    return Extract([Section(markdown(blocks), "markdown", heading=name)], name, _date(page), nodes)
 
 
 def _depth(text: str) -> int:
@@ -79,147 +75,85 @@ def _depth(text: str) -> int:
     return max(accumulate(-1 if tag[1] else 1 for tag in _NESTING.finditer(text)), default=0)
 
 
-class _Page:
-    """Walks a page, each element by what it is."""
+def _children(node: Untyped) -> Iterator[Untyped]:
+    """Yield what a reader sees of what stands in an element."""
+    child = None if node is None else node.child
+    while child is not None:
+        if child.tag == "-text" or not _is_unseen(child):
+            yield child
+        child = child.next
 
-    def blocks(self, parent: Untyped, depth: int = 0) -> Iterator[Block]:
-        """Yield what stands in an element: runs of inline content as paragraphs, and each block by its kind."""
-        run: list[str] = []
-        for node in children(parent):
-            if node.tag in _INLINE and not _holds_block(node):
-                run.append(self.inline(node))
-                continue
-            yield from _paragraph(run)
-            run.clear()
-            yield from self._block(node, depth)
-        yield from _paragraph(run)
 
-    def _block(self, node: Untyped, depth: int) -> Iterator[Block]:
-        tag = node.tag
-        if tag in _HEADINGS or node.attributes.get("role") == "heading":
-            level = _HEADINGS.get(tag) or whole_number(node.attributes.get("aria-level") or "", least=2, most=6)
-            yield Block(_text(self.inside(node)), "heading", level)
-        elif tag in _LISTS:
-            yield from self._list(node, depth, ordered=tag == "ol")
-        elif tag == "dl":
-            yield from self._definitions(node, depth)
-        elif tag == "table":
-            yield from self._table(node)
-        elif tag in {"pre", "listing", "xmp", "plaintext"}:
-            yield Block(str(node.text(deep=True) or ""), "code")
-        elif tag in {"summary", "legend", "caption"}:
-            yield Block(_text(self.inside(node)), "heading", 5) if tag == "summary" else Block(_text(self.inside(node)))
+def _is_unseen(node: Untyped) -> bool:
+    tag = node.tag
+    # Instructions and the like have no name.
+    if tag is None or tag in _UNSEEN or tag.startswith("!"):
+        return True
+    attributes = node.attributes
+    style = (attributes.get("style") or "").replace(" ", "").lower()
+    if "hidden" in attributes or "display:none" in style or "visibility:hidden" in style:
+        return True
+    if tag != "nav" and attributes.get("role") != "navigation":
+        return False
+    text = one_line(str(node.text(deep=True)))
+    linked = sum(len(one_line(str(link.text(deep=True)))) for link in node.css("a"))
+    return linked >= _LINKED * len(text) or not SENTENCE.search(text)
+
+
+def _texts(node: Untyped) -> Iterator[str]:
+    """Yield the text nodes that a reader sees in an element."""
+    for child in _children(node):
+        if child.tag == "-text":
+            yield str(child.text_content or "")
         else:
-            yield from self.blocks(node, depth)
+            yield from _texts(child)
 
-    def _list(self, node: Untyped, depth: int, *, ordered: bool) -> Iterator[Block]:
-        start = node.attributes.get("start") or "1"
-        number = int(start) if start.lstrip("-").isdecimal() else 1
-        for child in children(node):
-            if child.tag in _LISTS:
-                yield from self._list(child, depth + 1, ordered=child.tag == "ol")
-                continue
-            value = child.attributes.get("value") or ""
-            number = int(value) if child.tag == "li" and value.isdecimal() else number
-            inner = self.blocks(child, depth + 1) if child.tag != "-text" else iter([Block(self.inline(child))])
-            yield from _item(inner, depth, f"{number}." if ordered else "-")
-            number += child.tag == "li"
 
-    def _definitions(self, node: Untyped, depth: int) -> Iterator[Block]:
-        term = ""
-        for child in _flat_definitions(node):
-            if child.tag == "dd":
-                yield from _defined(term, self.blocks(child, depth + 1), depth)
-                term = ""
-                continue
-            if term:
-                yield Block(term, "item", depth)
-            term = _text(self.inside(child))
-        if term:
-            yield Block(term, "item", depth)
+def _blocks(nodes: Iterable[Untyped], depth: int = 0) -> Iterator[Block]:
+    """Yield what nodes say: runs of inline content as paragraphs, and each block by its kind."""
+    run: list[str] = []
+    for node in nodes:
+        if node.tag in _INLINE and not _holds_block(node):
+            run.append(_inline(node))
+            continue
+        yield from _paragraph(run)
+        run.clear()
+        kind = "h1" if node.attributes.get("role") == "heading" else node.tag
+        yield from _READERS.get(kind, _looked_through)(node, depth)
+    yield from _paragraph(run)
 
-    def _table(self, node: Untyped) -> Iterator[Block]:
-        rows: list[list[str]] = []
-        aside: list[Block] = []
-        spans: dict[int, tuple[int, str]] = {}
-        marked: list[bool] = []
-        head: bool | None = None
-        parts = list(parts_of(node))
-        layout = node.attributes.get("role") in {"presentation", "none"} or is_layout(parts)
-        for part in parts:
-            if part.tag != "tr":
-                yield from _paragraph([self.inside(part)])
-                continue
-            if layout:
-                for cell in children(part):
-                    yield from self.blocks(cell) if cell.tag not in _INLINE else _paragraph([self.inline(cell)])
-                continue
-            cells = [cell for cell in children(part) if cell.tag in {"td", "th"}]
-            head = head if rows else head_of(cells)
-            marked.append(all(cell.tag == "th" for cell in cells))
-            rows.append(self._row(cells, spans, aside))
-        yield from table(one_head(rows, marked), head=head)
-        yield from aside
 
-    def _row(self, cells: list[Untyped], spans: dict[int, tuple[int, str]], aside: list[Block]) -> list[str]:
-        row: list[str] = []
-        for cell in cells:
-            fill(row, spans)
-            blocks = list(self.blocks(cell))
-            own = [block for block in blocks if block.kind != "row"]
-            aside += [block for block in blocks if block.kind == "row"]
-            text = _joined(own)
-            down, across = (
-                whole_number(cell.attributes.get(name) or "", least=1, most=100) for name in ("rowspan", "colspan")
-            )
-            for place in range(across):
-                if down > 1:
-                    spans[len(row)] = (down - 1, text if place == 0 else "")
-                row.append(text if place == 0 else "")
-        fill(row, spans)
-        return row
-
-    def inside(self, node: Untyped) -> str:
-        """Return the text of an element in one run."""
-        return "".join(self.inline(child) for child in children(node))
-
-    def inline(self, node: Untyped) -> str:
-        """Return the text of an inline element, or of any element in one run."""
-        tag = node.tag
-        if tag in _INSTEAD:
-            return _INSTEAD[tag]
-        if tag == "-text":
-            return str(node.text_content or "")
-        if tag in {"input", "img"}:
-            return _spaced(_value(node) if tag == "input" else node.attributes.get("alt") or "")
-        inside = self.inside(node)
-        return inside if tag in _INLINE and tag not in _APART else _spaced(inside)
+def _looked_through(node: Untyped, depth: int) -> Iterator[Block]:
+    return _blocks(_children(node), depth)
 
 
 def _holds_block(node: Untyped) -> bool:
     """Tell whether blocks stand inside an inline element, as where a whole card is a link."""
-    if node.tag in {"-text", "select", "button", "br", "img", "input", "textarea", "math"}:
-        return False
-    return any(child.tag not in _INLINE or _holds_block(child) for child in children(node))
+    return node.tag not in _SOLID and any(child.tag not in _INLINE or _holds_block(child) for child in _children(node))
 
 
-def _flat_definitions(node: Untyped) -> Iterator[Untyped]:
-    for child in children(node):
-        if child.tag == "div":
-            yield from _flat_definitions(child)
-        elif child.tag != "-text" or str(child.text_content or "").strip():
-            yield child
+def _inside(node: Untyped) -> str:
+    """Return the text of an element in one run."""
+    return "".join(map(_inline, _children(node)))
 
 
-def _spaced(text: str) -> str:
+def _inline(node: Untyped) -> str:
+    """Return the text of an inline element, or of any element in one run."""
+    match node.tag:
+        case "br":
+            return _MARK
+        case "-text":
+            return str(node.text_content or "")
+        case "input":
+            shown = (node.attributes.get("type") or "text").lower() not in _SILENT
+            text = str(node.attributes.get("value") or node.attributes.get("placeholder") or "") if shown else ""
+        case "img":
+            text = str(node.attributes.get("alt") or "")
+        case tag:
+            text = _inside(node)
+            if tag in _INLINE and tag not in _APART:
+                return text
     return f" {text} " if text.strip() else " "
-
-
-def _value(node: Untyped) -> str:
-    kind = (node.attributes.get("type") or "text").lower()
-    if kind in {"hidden", "password", "checkbox", "radio", "file", "image", "range", "color"}:
-        return ""
-    return str(node.attributes.get("value") or node.attributes.get("placeholder") or "")
 
 
 def _paragraph(run: list[str]) -> Iterator[Block]:
@@ -232,41 +166,127 @@ def _text(run: str) -> str:
     return "\n".join(filter(None, (one_line(line) for line in run.split(_MARK))))
 
 
-def _item(inner: Iterator[Block], depth: int, mark: str) -> Iterator[Block]:
-    blocks = [block for block in inner if block.text]
-    if not blocks:
+def _heading(node: Untyped, _depth: int) -> Iterator[Block]:
+    level = _LEVELS.get(node.tag) or whole_number(node.attributes.get("aria-level") or "", least=2, most=6)
+    yield Block(_text(_inside(node)), "heading", level)
+
+
+def _code(node: Untyped, _depth: int) -> Iterator[Block]:
+    yield Block(str(node.text(deep=True) or ""), "code")
+
+
+def _list(node: Untyped, depth: int) -> Iterator[Block]:
+    start = node.attributes.get("start") or "1"
+    number = int(start) if start.lstrip("-").isdecimal() else 1
+    for child in _children(node):
+        is_item = child.tag == "li"
+        value = child.attributes.get("value") or ""
+        number = int(value) if is_item and value.isdecimal() else number
+        blocks = [block for block in _blocks(_children(child) if is_item else [child], depth + 1) if block.text]
+        if blocks and blocks[0].kind in {"paragraph", "heading"}:
+            yield Block(blocks.pop(0).text, "item", depth, f"{number}." if node.tag == "ol" else "-")
+        for block in blocks:
+            yield Block(block.text, "item", depth + 1, "") if block.kind == "paragraph" else block
+        number += is_item
+
+
+def _definitions(node: Untyped, depth: int) -> Iterator[Block]:
+    """Yield what terms mean, each behind its term."""
+    term = ""
+    for child in _flat_definitions(node):
+        if child.tag != "dd":
+            yield Block(term, "item", depth)
+            term = _text(_inside(child))
+            continue
+        blocks = list(_blocks(_children(child), depth + 1))
+        if term and blocks and blocks[0].kind == "paragraph":
+            joint = " " if term.endswith((":", "?", ".", "!")) else ": "
+            term += f"{joint}{blocks.pop(0).text}"
+        yield from (Block(term, "item", depth), *blocks)
+        term = ""
+    yield Block(term, "item", depth)
+
+
+def _flat_definitions(node: Untyped) -> Iterator[Untyped]:
+    for child in _children(node):
+        if child.tag == "div":
+            yield from _flat_definitions(child)
+        elif child.tag != "-text" or str(child.text_content or "").strip():
+            yield child
+
+
+def _table(node: Untyped, depth: int) -> Iterator[Block]:
+    rows: list[list[str]] = []
+    aside: list[Block] = []
+    spans: dict[int, tuple[int, str]] = {}
+    parts = list(_parts(node))
+    cells = [[cell for cell in _children(part) if cell.tag in {"td", "th"}] for part in parts if part.tag == "tr"]
+    layout = _is_layout(node, cells)
+    for part in parts:
+        if part.tag == "caption" or layout:
+            yield from _blocks(_children(part), depth)
+    if layout:
         return
-    if blocks[0].kind in {"paragraph", "heading"}:
-        yield Block(blocks[0].text, "item", depth, mark)
-        blocks = blocks[1:]
-    for block in blocks:
-        yield Block(block.text, "item", depth + 1, "") if block.kind == "paragraph" else block
+    rows = [_row(row, spans, aside) for row in cells]
+    marked = [bool(row) and all(cell.tag == "th" for cell in row) for row in cells[:3]]
+    if marked == [True, True, False]:
+        rows[:2] = [one_head(*rows[:2])]
+    head = True if marked[:1] == [True] and len(cells[0]) > 1 else None
+    first = [cell.tag for cell in cells[0]] if cells else []
+    yield from table(rows, head=False if first == ["th", "td"] else head)
+    yield from aside
 
 
-def _defined(term: str, blocks: Iterator[Block], depth: int) -> Iterator[Block]:
-    """Yield what a term means, behind the term."""
-    joint = " " if term.endswith((":", "?", ".", "!")) else ": "
-    for place, block in enumerate(blocks):
-        if place or not term:
-            yield block
-        elif block.kind == "paragraph":
-            yield Block(f"{term}{joint}{block.text}", "item", depth)
-        else:
-            yield from (Block(term, "item", depth), block)
+def _parts(node: Untyped) -> Iterator[Untyped]:
+    """Yield the rows and captions of a table, not those of a table inside it."""
+    for child in _children(node):
+        if child.tag in {"thead", "tbody", "tfoot"}:
+            yield from _parts(child)
+        elif child.tag in {"tr", "caption"}:
+            yield child
 
 
-def _joined(blocks: list[Block]) -> str:
-    """Return what stands in a cell as one line; the items of a list are kept apart."""
-    return one_line(
-        ", ".join(block.text.rstrip(",") for block in blocks)
-        if all(block.kind == "item" for block in blocks)
-        else " ".join(block.text for block in blocks)
+def _is_layout(node: Untyped, rows: list[list[Untyped]]) -> bool:
+    """Tell whether a table only places what stands in it: no head, and headings or tables in its cells."""
+    cells = [cell for row in rows for cell in row]
+    return node.attributes.get("role") in {"presentation", "none"} or (
+        all(cell.tag == "td" for cell in cells)
+        and any(cell.css_first("h1, h2, h3, h4, table, form") is not None for cell in cells)
     )
 
 
+def _row(cells: list[Untyped], spans: dict[int, tuple[int, str]], aside: list[Block]) -> list[str]:
+    row: list[str] = []
+    for node in (*cells, None):
+        while len(row) in spans:
+            # A cell of a row above reaches down to here.
+            down, text = spans.pop(len(row))
+            if down > 1:
+                spans[len(row)] = down - 1, text
+            row.append(text)
+        if node is None:
+            continue
+        text, rows_inside = cell(_blocks(_children(node)))
+        aside += rows_inside
+        spanned = (node.attributes.get(name) or "" for name in ("rowspan", "colspan"))
+        down, across = (whole_number(one, least=1, most=100) for one in spanned)
+        for said in (text, *[""] * (across - 1)):
+            if down > 1:
+                spans[len(row)] = down - 1, said
+            row.append(said)
+    return row
+
+
 def _date(page: Untyped) -> datetime | None:
-    for selector in _DATES:
-        node = page.css_first(selector)
-        if node is not None and (date := date_of(str(node.attributes.get("content") or ""))):
-            return date
-    return None
+    said = (page.css_first(selector) for selector in _DATES)
+    dates = (date_of(str(node.attributes.get("content") or "")) for node in said if node is not None)
+    return next(filter(None, dates), None)
+
+
+_READERS: Final[dict[str, Callable[[Untyped, int], Iterator[Block]]]] = {
+    **dict.fromkeys(_LEVELS, _heading),
+    **dict.fromkeys(_LISTS, _list),
+    **dict.fromkeys(("pre", "listing", "xmp", "plaintext"), _code),
+    "dl": _definitions,
+    "table": _table,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
@@ -52,12 +53,10 @@ class Segment(NamedTuple):
         shared = min(self.top, other.top) - max(self.bottom, other.bottom)
         return shared / min(self.height, other.height)
 
-    def goes_on_with(self, other: Segment, gap: float) -> bool:
-        """Tell whether another run stands right behind this one, within a gap in heights."""
-        space = other.left - self.right
-        return self.overlap(other) > _SAME_LINE and -_SAME_LINE * self.height < space < gap * max(
-            self.height, other.height
-        )
+    def goes_on_with(self, other: Segment) -> bool:
+        """Tell whether another run stands right behind this one, nearer than a letter is high."""
+        near = -_SAME_LINE * self.height < other.left - self.right < max(self.height, other.height)
+        return near and self.overlap(other) > _SAME_LINE
 
     def joined(self, other: Segment, between: str) -> Segment:
         """Return both as one."""
@@ -101,7 +100,7 @@ def lines_of(segments: Iterable[Segment]) -> list[Line]:
 def _cells(line: Line) -> Line:
     cells: Line = []
     for one in sorted(line):
-        if cells and cells[-1].goes_on_with(one, 1.0):
+        if cells and cells[-1].goes_on_with(one):
             close = one.left - cells[-1].right < 0.15 * cells[-1].height
             cells[-1] = cells[-1].joined(one, "" if close else " ")
         else:
@@ -132,21 +131,15 @@ def _key(line: Line) -> str:
 
 def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block]:
     for group, gutters in _groups(lines):
-        if not gutters:
-            yield from _paragraphs([line[0] if len(line) == 1 else _whole(line) for line in group], words)
-            continue
-        columns = [[_column(cell, gutters) for cell in line] for line in group]
+        places = range(len(gutters) + 1)
+        split = [[[cell for cell in line if _column(cell, gutters) == one] for one in places] for line in group]
         cells = [cell for line in group for cell in line]
         prose = sum(len(cell.text.split()) + len(_CJK.findall(cell.text)) / 2 for cell in cells) / len(cells)
-        if prose >= _PROSE and len(group) >= _FEWEST_LINES:
-            for place in range(len(gutters) + 1):
-                found = [
-                    [c for c, at in zip(line, where, strict=True) if at == place]
-                    for line, where in zip(group, columns, strict=True)
-                ]
-                yield from _paragraphs([_whole(line) for line in found if line], words)
+        if gutters and (prose < _PROSE or len(group) < _FEWEST_LINES):
+            yield from _table(split)
         else:
-            yield from _table(group, columns, len(gutters) + 1)
+            for column in zip(*split, strict=True):
+                yield from _paragraphs([_whole(cells) for cells in column if cells], words)
 
 
 def _groups(lines: list[Line]) -> Iterator[tuple[list[Line], list[float]]]:
@@ -156,15 +149,11 @@ def _groups(lines: list[Line]) -> Iterator[tuple[list[Line], list[float]]]:
     for line in lines:
         own = _gaps(line)
         shared = _shared(gaps, own)
-        inner = _inner([*group, line], shared)
-        if (
-            group
-            and (bool(inner) != bool(_inner(group, gaps)) if len(group) > 1 or inner else False)
-            and not (inner and len(group) == 1)
-        ):
-            yield group, _inner(group, gaps)
+        before, inner = _inner(group, gaps), _inner([*group, line], shared)
+        if len(group) > 1 and bool(before) != bool(inner):
+            yield group, before
             group, shared = [], own
-        elif (group and not inner and not _inner(group, gaps)) or not group:
+        elif not (before or inner):
             shared = own
         group, gaps = [*group, line], shared
     if group:
@@ -195,24 +184,19 @@ def _column(cell: Segment, gutters: list[float]) -> int:
 
 
 def _whole(line: Line) -> Segment:
-    whole = line[0]
-    for cell in line[1:]:
-        whole = whole.joined(cell, " ")
-    return whole
+    return reduce(lambda above, cell: above.joined(cell, " "), line)
 
 
-def _table(lines: list[Line], columns: list[list[int]], width: int) -> Iterator[Block]:
+def _table(lines: list[list[Line]]) -> Iterator[Block]:
     rows: list[list[str]] = []
-    for line, where in zip(lines, columns, strict=True):
-        row = [""] * width
-        for cell, place in zip(line, where, strict=True):
-            row[place] = f"{row[place]} {cell.text}".strip()
+    for line in lines:
+        row = [" ".join(cell.text for cell in cells) for cells in line]
         if rows and not row[0]:
             # The second line of a cell above.
             rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], row, strict=True)]
         else:
             rows.append(row)
-    labelled = width == len(("label", "value")) and any(row[0].endswith(":") for row in rows)
+    labelled = len(rows[0]) == len(("label", "value")) and any(row[0].endswith(":") for row in rows)
     yield from (Block(" ".join(row)) for row in rows) if labelled else table(rows)
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from spanforge.reference._extras import Untyped
 from spanforge.reference.failures import ParseError
-from spanforge.reference.parsing.archive import Archive, attribute, local, nearest, texts
+from spanforge.reference.parsing.archive import Archive, attribute, nearest, properties
 from spanforge.reference.parsing.base import Extract, Section
-from spanforge.reference.parsing.dates import date_of
-from spanforge.reference.parsing.tree import Block, cell, markdown, one_line, table, whole_number
+from spanforge.reference.parsing.tree import Block, markdown, whole_number
+from spanforge.reference.parsing.walk import Walk
 
-_UNSEEN: Final = frozenset((
-    "tracked-changes", "automatic-styles", "scripts", "font-face-decls", "sequence-decls", "bookmark", "object",
-    "binary-data", "page-number", "creator", "date", "image",
-))  # fmt: skip
-_BREAKS: Final = {"tab": " ", "line-break": "\n"}
-_ASIDE: Final = frozenset({"note", "annotation", "text-box"})
+_UNSEEN: Final = (
+    "{*}tracked-changes", "{*}automatic-styles", "{*}scripts", "{*}font-face-decls", "{*}sequence-decls",
+    "{*}bookmark", "{*}object", "{*}binary-data", "{*}page-number", "{*}image", "{http://purl.org/dc/elements/1.1/}*",
+)  # fmt: skip
 _MOST_REPEATED: Final = 20
+_DEEPEST: Final = 10
 
 
 def parse_opendocument(content: bytes) -> Extract:
@@ -28,86 +27,41 @@ def parse_opendocument(content: bytes) -> Extract:
         ParseError: The file is damaged, encrypted or not an OpenDocument file.
     """
     archive = Archive(content)
-    root = archive.xml("content.xml")
+    root = archive.xml("content.xml", _UNSEEN)
     if root is None:
         raise ParseError("The document is damaged, encrypted or not an OpenDocument file.")
-    text = _Text()
-    styles = archive.xml("styles.xml")
-    edges = [] if styles is None else [one for one in styles.iter() if local(one) in {"header", "footer"}]
-    blocks = [*(block for edge in edges for block in text.blocks(edge)), *text.blocks(root)]
-    meta = archive.xml("meta.xml")
-    said = {} if meta is None else {local(one): one.text or "" for one in meta.iter()}
-    return Extract(
-        [Section(markdown(blocks), "markdown")],
-        said.get("title", ""),
-        date_of(said.get("date", "")),
-        texts(root, _UNSEEN),
-    )
+    walk = _Text()
+    edges = nearest(archive.xml("styles.xml", _UNSEEN), {"header", "footer"})
+    blocks = [*(block for edge in edges for block in walk.blocks(edge)), *walk.blocks(root)]
+    return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("meta.xml")), walk.texts(root))
 
 
-class _Text:
-    """Walks a document."""
+class _Text(Walk):
+    spoken = frozenset()
+    instead: ClassVar = {"s": " ", "tab": " ", "line-break": "\n"}
+    aside = frozenset({"note", "annotation", "text-box"})
 
     def __init__(self) -> None:
-        self._aside: list[Block] = []
+        super().__init__()
+        self._depth = -1
+        self.readers |= {"h": self.paragraph, "list": self._list, "list-item": self._item, "list-header": self._item}
 
-    def blocks(self, parent: Untyped, depth: int = -1) -> Iterator[Block]:
-        """Yield what stands in a body, a cell, an item or a note."""
-        for child in parent:
-            match local(child):
-                case "h":
-                    level = attribute(child, "outline-level")
-                    yield from self._paragraph(child, "heading", int(level) if level.isdecimal() else 1)
-                case "p":
-                    yield from self._paragraph(child)
-                case "list":
-                    yield from self.blocks(child, depth + 1)
-                case "list-item" | "list-header":
-                    yield from self._item(child, depth)
-                case "table":
-                    yield from self._table(child)
-                case name if name not in _UNSEEN:
-                    yield from self.blocks(child, depth)
-                case _:
-                    continue
+    def block(self, node: Untyped, text: str) -> Block:
+        level = attribute(node, "outline-level")
+        return Block(text, "heading", whole_number(level, least=1, most=_DEEPEST)) if level else Block(text)
 
-    def _item(self, node: Untyped, depth: int) -> Iterator[Block]:
-        for place, block in enumerate(self.blocks(node, depth)):
-            first = place == 0 and block.kind == "paragraph"
-            yield Block(block.text, "item", max(0, depth)) if first else block
+    def columns(self, node: Untyped, text: str, above: Sequence[str]) -> list[str]:
+        del above
+        return [text] * whole_number(attribute(node, "number-columns-repeated"), least=1, most=_MOST_REPEATED)
 
-    def _paragraph(self, node: Untyped, kind: str = "paragraph", level: int = 0) -> Iterator[Block]:
-        text = self._text(node).strip()
-        if text:
-            yield Block(one_line(text), "heading", level) if kind == "heading" else Block(text)
-        aside, self._aside = self._aside, []
-        yield from aside
+    def _list(self, node: Untyped) -> list[Block]:
+        self._depth += 1
+        blocks = self.blocks(node)
+        self._depth -= 1
+        return blocks
 
-    def _text(self, node: Untyped) -> str:
-        pieces = [node.text or ""]
-        for child in node:
-            name = local(child)
-            if name == "s":
-                pieces.append(" ")
-            elif name in _BREAKS:
-                pieces.append(_BREAKS[name])
-            elif name in _ASIDE:
-                self._aside += list(self.blocks(child))
-            elif name not in _UNSEEN:
-                pieces.append(self._text(child))
-            pieces.append(child.tail or "")
-        return "".join(pieces)
-
-    def _table(self, node: Untyped) -> Iterator[Block]:
-        inner: list[Block] = []
-        rows: list[list[str]] = []
-        for row in nearest(node, "table-row", _UNSEEN):
-            cells: list[str] = []
-            for part in (one for one in row if local(one) in {"table-cell", "covered-table-cell"}):
-                text, rows_inside = cell(self.blocks(part))
-                inner += rows_inside
-                times = attribute(part, "number-columns-repeated")
-                cells += [text] * whole_number(times, least=1, most=_MOST_REPEATED)
-            rows.append(cells)
-        yield from table(rows)
-        yield from inner
+    def _item(self, node: Untyped) -> list[Block]:
+        blocks = self.blocks(node)
+        if blocks and blocks[0].kind == "paragraph":
+            blocks[0] = blocks[0]._replace(kind="item", level=max(0, self._depth))
+        return blocks

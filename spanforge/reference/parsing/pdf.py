@@ -7,24 +7,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
 from typing import Final
 
 from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import normal
-from spanforge.reference.parsing.dates import date_of
 from spanforge.reference.parsing.layout import Segment, pages_of
 from spanforge.reference.parsing.tree import Block, markdown
 
 # PDFium keeps state for the whole process and must not be entered by two threads at once.
 _pdfium_lock = threading.Lock()
-_LINE_ENDS: Final = frozenset("\r\n\x00")
 _HYPHENS: Final = {"\x02": "-", "\ufffe": "-", "\u2010": "-", "\u2011": "-", "\u00ad": "-"}
 """PDFium's marks of a hyphen at a line end, and others that look like one."""
-_WIDE_GAP: Final = 1.0
-"""Heights of a letter between two letters, from which on they stand in different columns."""
 _WIDGET: Final = 20
 _NOTES: Final = frozenset({1, 3, 8, 9, 10, 11, 13, 15})
 """Kinds of annotations that hold what somebody wrote: note, free text, highlight and its kin, stamp, ink."""
@@ -51,25 +46,16 @@ def _extract(document: Untyped) -> Extract:
     document.init_forms()
     read = [_Page(document, number) for number in range(len(document))]
     headings = _headings(document)
-    pages = pages_of([page.segments for page in read])
     sections = [
         Section(markdown([*blocks, *map(Block, page.notes)]), "markdown", number, headings.get(number, ""))
-        for number, (page, blocks) in enumerate(zip(read, pages, strict=True), 1)
+        for number, (page, blocks) in enumerate(zip(read, pages_of([page.segments for page in read]), strict=True), 1)
     ]
-    scanned = [number for number, page in enumerate(read, 1) if page.is_picture]
     nodes = (word for page in read for segment in page.segments for word in segment.text.split()[1:-1])
-    return Extract(sections, str(said.get("Title", "")), _date(said), nodes, _scanned(scanned))
-
-
-def _scanned(pages: list[int]) -> tuple[str, ...]:
-    if not pages:
-        return ()
-    named = ", ".join(map(str, pages[:_NAMED_PAGES])) + (" and others" if len(pages) > _NAMED_PAGES else "")
-    return (f"Pages that are pictures without text, and were not read: {named}.",)
-
-
-def _date(said: dict[str, str]) -> datetime | None:
-    return date_of(said.get("ModDate", "")) or date_of(said.get("CreationDate", ""))
+    pictures = [str(number) for number, page in enumerate(read, 1) if page.is_picture]
+    named = ", ".join(pictures[:_NAMED_PAGES]) + (" and others" if len(pictures) > _NAMED_PAGES else "")
+    warnings = (f"Pages that are pictures without text, and were not read: {named}.",) if pictures else ()
+    date = date_of(said.get("ModDate", "")) or date_of(said.get("CreationDate", ""))
+    return Extract(sections, str(said.get("Title", "")), date, nodes, warnings)
 
 
 def _headings(document: Untyped) -> dict[int, str]:
@@ -94,36 +80,33 @@ class _Page:
         page = document[number]
         text = page.get_textpage()
         try:
-            self.segments = list(self._segments(text))
-            self.segments += self._annotations(page)
+            self.segments = [*self._segments(text), *self._annotations(page)]
             self.is_picture = not self.segments and any(True for _ in page.get_objects([_IMAGE], max_depth=3))
         finally:
             text.close()
             page.close()
 
-    def _segments(self, page: Untyped) -> Iterator[Segment]:
-        """Yield runs of letters that stand beside one another on a line."""
+    def _segments(self, page: Untyped) -> list[Segment]:
+        """Return runs of letters that stand beside one another on a line."""
         raw, box = self._raw, self._raw.FS_RECTF()
-        run: Segment | None = None
-        blank = False
+        runs: list[Segment] = []
+        blank, glyph = False, (0.0, 0.0)
         for place in range(page.count_chars()):
             code = int(raw.FPDFText_GetUnicode(page, place))
             letter = chr(code) if code <= sys.maxunicode else "\ufffd"
-            if letter in _LINE_ENDS or letter.isspace():
+            if letter.isspace() or not code:
                 blank = blank or letter.isspace()
                 continue
             if not raw.FPDFText_GetLooseCharBox(page, place, ctypes.byref(box)):
                 continue
             one = Segment(box.left, box.bottom, box.right, box.top, _HYPHENS.get(letter, letter))
-            if run is not None and run.goes_on_with(one, _WIDE_GAP):
-                run = run.joined(one, " " if blank else "")
+            # The letters of a ligature stand in one box.
+            if runs and (glyph == (one.left, one.right) or runs[-1].goes_on_with(one)):
+                runs[-1] = runs[-1].joined(one, " " if blank else "")
             else:
-                if run is not None:
-                    yield run.cleaned()
-                run = one
-            blank = False
-        if run is not None:
-            yield run.cleaned()
+                runs.append(one)
+            blank, glyph = False, (one.left, one.right)
+        return [run.cleaned() for run in runs]
 
     def _annotations(self, page: Untyped) -> Iterator[Segment]:
         raw = self._raw

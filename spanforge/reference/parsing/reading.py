@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, astuple, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from spanforge.reference.failures import ParseError
-from spanforge.reference.parsing.base import DEFAULT_LIMITS, MAX_TEXT_CHARS, Limits, ParsedDocument, Section
+from spanforge.reference.parsing.base import MAX_TEXT_CHARS, ParsedDocument, Section
 from spanforge.reference.parsing.registry import read
-from spanforge.reference.parsing.workers import WORKERS
+from spanforge.reference.workers import DEFAULT_LIMITS, WORKERS, Limits
 
 if TYPE_CHECKING:
     # A child that reads documents starts without pydantic.
@@ -56,27 +57,17 @@ def given(document: Document) -> tuple[bytes, dict[str, str]]:
 def packed(content: bytes, **facts: str) -> dict[str, Any]:
     """Read a document here, in the child, and return it in a form that JSON can hold."""
     parsed = read(content, **facts)
-    return {**facts_of(parsed), "sections": [[s.text, s.kind, s.page, s.heading] for s in parsed.sections]}
+    return {**facts_of(parsed), "sections": [astuple(section) for section in parsed.sections]}
 
 
 def facts_of(parsed: ParsedDocument) -> dict[str, Any]:
     """Return all of a document but its text, in a form that JSON can hold."""
-    return {
-        "media_type": parsed.media_type,
-        "title": parsed.title,
-        "date": None if parsed.date is None else parsed.date.isoformat(),
-        "coverage": parsed.coverage,
-        "warnings": parsed.warnings,
-    }
+    return {**asdict(replace(parsed, sections=())), "date": parsed.date and parsed.date.isoformat()}
 
 
 def unpacked(facts: dict[str, Any]) -> ParsedDocument:
     """Return a document as it was before it was packed."""
-    return ParsedDocument(
-        sections=tuple(Section(*section) for section in facts.get("sections", ())),
-        media_type=facts["media_type"],
-        title=facts["title"],
-        date=None if facts["date"] is None else datetime.fromisoformat(facts["date"]),
-        coverage=facts["coverage"],
-        warnings=tuple(facts["warnings"]),
-    )
+    date = facts["date"] and datetime.fromisoformat(facts["date"])
+    sections = tuple(Section(*section) for section in facts["sections"])
+    told: dict[str, Any] = {"date": date, "sections": sections, "warnings": tuple(facts["warnings"])}
+    return ParsedDocument(**(facts | told))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from typing import ClassVar, Final
 
 from spanforge.reference._extras import Untyped
-from spanforge.reference.parsing.archive import Archive, attribute, local
+from spanforge.reference.parsing.archive import Archive, attribute, nearest, parts, properties
 from spanforge.reference.parsing.base import Extract, Section
-from spanforge.reference.parsing.tree import Block, markdown, one_line, table, whole_number
+from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
+from spanforge.reference.parsing.walk import Walk
 
-_TITLES = frozenset({"title", "ctrTitle"})
-_FURNITURE = frozenset({"sldNum", "dt", "sldImg"})
-_BREAKS = {"br": "\n", "tab": " "}
-_SIDES = ("notesSlide", "diagramData", "comments", "chart")
+_UNSEEN: Final = ("{*}Fallback",)
+_TITLES: Final = frozenset({"title", "ctrTitle"})
+_FURNITURE: Final = frozenset({"sldNum", "dt", "sldImg"})
+_SIDES: Final = frozenset({"notesSlide", "diagramData", "comments", "chart"})
 """What belongs to a slide and stands in parts of its own."""
 
 
@@ -24,80 +25,54 @@ def parse_slides(content: bytes) -> Extract:
         ParseError: The file is damaged or encrypted.
     """
     archive = Archive(content)
-    show = archive.target("officeDocument") or "ppt/presentation.xml"
-    title, date = archive.properties()
-    slides = [_Slide(archive, name) for name in _in_order(archive, show)]
-    sections = [
-        Section(markdown(slide.blocks), "markdown", number, slide.title) for number, slide in enumerate(slides, 1)
-    ]
-    return Extract(sections, title, date, [node for slide in slides for node in slide.nodes])
+    sections: list[Section] = []
+    nodes: list[str] = []
+    for number, name in enumerate(_in_order(archive), 1):
+        slide = _Slide()
+        sides = [part for kind, part in archive.relations(name).values() if kind in _SIDES]
+        roots = [_without_furniture(archive.xml(part, _UNSEEN)) for part in (name, *sides)]
+        blocks = [block for root in roots for block in slide.blocks(root)]
+        nodes += (text for root in roots for text in slide.texts(root))
+        sections.append(Section(markdown(blocks), "markdown", number, slide.title))
+    return Extract(sections, *properties(archive.xml("docProps/core.xml")), nodes)
 
 
-def _in_order(archive: Archive, show: str) -> list[str]:
-    root, targets = archive.xml(show), archive.relations(show)
-    listed = [] if root is None else [one for one in root.iter() if local(one) == "sldId"]
+def _in_order(archive: Archive) -> list[str]:
+    show = archive.main("ppt/presentation.xml")
+    targets = archive.relations(show)
+    listed = nearest(archive.xml(show), {"sldId"})
     named = [targets[key][1] for one in listed for key in one.attrib.values() if key in targets]
     return named or archive.names(posixpath.join(posixpath.dirname(show), "slides/slide"))
 
 
-class _Slide:
-    """What a slide says; the texts that were seen are in `nodes`."""
+def _placeholder(shape: Untyped) -> str:
+    return next((attribute(one, "type") or "body" for one in shape.iter("{*}ph")), "")
 
-    def __init__(self, archive: Archive, name: str) -> None:
-        self.nodes: list[str] = []
+
+def _without_furniture(root: Untyped) -> Untyped:
+    for shape in list(root.iter("{*}sp")) if root is not None else ():
+        if _placeholder(shape) in _FURNITURE:
+            shape.getparent().remove(shape)
+    return root
+
+
+class _Slide(Walk):
+    spoken = frozenset({"t", "v", "text"})
+    instead: ClassVar = {"br": "\n", "tab": " "}
+
+    def __init__(self) -> None:
+        super().__init__()
         self.title = ""
-        root = archive.xml(name)
-        self.blocks = [] if root is None else list(self._shapes(root))
-        for kind, target in archive.relations(name).values():
-            part = archive.xml(target) if kind in _SIDES else None
-            self.blocks += [] if part is None else list(self._shapes(part))
+        self.readers |= {"sp": self._shape, "v": self.paragraph, "text": self.paragraph}
 
-    def _shapes(self, parent: Untyped) -> Iterator[Block]:
-        for child in parent:
-            match local(child):
-                case "sp":
-                    yield from self._shape(child)
-                case "tbl":
-                    rows = [one for one in child if local(one) == "tr"]
-                    yield from table([[self._inside(cell) for cell in row if local(cell) == "tc"] for row in rows])
-                case "p":
-                    yield from self._paragraph(child)
-                case "v" | "text" if child.text and not len(child):
-                    yield from self._kept(child.text, Block(child.text))
-                case "Fallback" | "f":
-                    continue
-                case _:
-                    yield from self._shapes(child)
+    def block(self, node: Untyped, text: str) -> Block:
+        level = whole_number(attribute(parts(node).get("pPr"), "lvl"), most=8)
+        return Block(text, "item", level) if level else Block(text)
 
-    def _shape(self, shape: Untyped) -> Iterator[Block]:
-        kind = next((attribute(one, "type") or "body" for one in shape.iter() if local(one) == "ph"), "")
-        if kind in _FURNITURE:
-            return
-        blocks = list(self._shapes(shape))
-        if kind not in _TITLES:
-            yield from blocks
-            return
+    def _shape(self, shape: Untyped) -> list[Block]:
+        blocks = self.blocks(shape)
+        if _placeholder(shape) not in _TITLES:
+            return blocks
         text = one_line(" ".join(block.text for block in blocks))
         self.title = self.title or text
-        if text:
-            yield Block(text, "heading", 2)
-
-    def _paragraph(self, node: Untyped) -> Iterator[Block]:
-        said = next((one for one in node if local(one) == "pPr"), None)
-        level, text = whole_number(attribute(said, "lvl"), most=8), self._text(node)
-        yield from self._kept(text, Block(text, "item", level) if level else Block(text))
-
-    def _kept(self, text: str, block: Block) -> Iterator[Block]:
-        if text.strip():
-            self.nodes.append(text)
-            yield block
-
-    def _inside(self, cell: Untyped) -> str:
-        return " ".join(block.text for block in self._shapes(cell))
-
-    def _text(self, node: Untyped) -> str:
-        pieces = (
-            (child.text or "") if local(child) == "t" else _BREAKS.get(local(child)) or self._text(child)
-            for child in node
-        )
-        return "".join(pieces)
+        return [Block(text, "heading", 2)]

@@ -8,22 +8,23 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from spanforge.reference._extras import load
 from spanforge.reference.failures import ParseError, Translated
-from spanforge.reference.parsing.archive import Archive
+from spanforge.reference.parsing.archive import Archive, properties
 from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.coding import decode, normal
-from spanforge.reference.parsing.tree import names_columns, one_line, row_sections, row_text
+from spanforge.reference.parsing.tree import names_columns, one_head, one_line, row_sections, row_text
 
 _SEPARATORS: Final = ",;\t|"
 _SAMPLE_ROWS: Final = 200
 _PREAMBLE: Final = 20
 """Rows within which the head of a table stands."""
-_SEP: Final = "sep="
+_SEP: Final = re.compile(r'"?sep=([^"\n]?)"?\s*\n', re.IGNORECASE)
 _EXACT: Final = 1e15
 _UNREADABLE: Final = "The table is damaged, or a cell is longer than 131072 characters."
 
@@ -35,11 +36,9 @@ def parse_csv(content: bytes) -> Extract:
         ParseError: The table is damaged, or a cell is too long.
     """
     text = decode(content)
-    separator = ""
-    first, _, rest = text.partition("\n")
-    if first.strip('" ').lower().startswith(_SEP) and len(first.strip('" ')) <= len(_SEP) + 1:
-        separator, text = first.strip('" ')[len(_SEP) :] or "\t", rest
-    separator = separator or _separator(text)
+    said = _SEP.match(text)
+    text = text[said.end() :] if said else text
+    separator = (said[1] or "\t") if said else _separator(text)
     with Translated((csv.Error,), lambda _: ParseError(_UNREADABLE)):
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         return Extract(_sections([[one_line(cell) for cell in row] for row in lines]))
@@ -52,13 +51,14 @@ def parse_sheets(content: bytes) -> Extract:
         ParseError: The workbook is damaged or encrypted.
     """
     calamine = load("python_calamine", "reference")
-    title, date = Archive(content).properties() if content.startswith(b"PK") else ("", None)
+    archive = Archive(content) if content.startswith(b"PK") else None
     with Translated((calamine.CalamineError,), lambda _: ParseError("The workbook is damaged or encrypted.")):
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
     cells = {name: [[_cell(cell) for cell in row] for row in rows] for name, rows in sheets.items()}
     nodes = (cell for rows in cells.values() for row in rows for cell in row if cell)
-    return Extract((s for name, rows in cells.items() for s in _sections(rows, name)), title, date, nodes)
+    sections = (section for name, rows in cells.items() for section in _sections(rows, name))
+    return Extract(sections, *properties(archive and archive.xml("docProps/core.xml")), nodes)
 
 
 def _separator(text: str) -> str:
@@ -77,56 +77,34 @@ def _separator(text: str) -> str:
     return max(_SEPARATORS, key=score)
 
 
-def _sections(rows: Sequence[Sequence[str]], heading: str = "") -> Iterator[Section]:
+def _sections(rows: Iterable[Sequence[str]], heading: str = "") -> Iterator[Section]:
     """Yield the title over a table as text, then its rows under the names of their columns."""
-    filled = [row for row in rows if any(cell.strip() for cell in row)]
+    filled = [row for row in rows if any(row)]
     start = _table_start(filled)
-    above = "\n".join(" ".join(filter(None, row)) for row in filled[:start])
-    yield Section(above, "text", heading=heading)
+    yield Section("\n".join(" ".join(filter(None, row)) for row in filled[:start]), heading=heading)
     head, body = _head(filled[start:])
-    lines = [line for line in (row_text(head, row) for row in body) if line]
-    if head and not lines:
-        lines = [" ".join(filter(None, head))]
-    yield from row_sections(lines, heading)
+    yield from row_sections([row_text(head, row) for row in body] or [" ".join(filter(None, head))], heading)
 
 
 def _table_start(rows: Sequence[Sequence[str]]) -> int:
     """Return which row the table begins with: the first that fills as many cells as rows below it do."""
-    widths = Counter(_filled(row) for row in rows[:_SAMPLE_ROWS])
+    widths = Counter(sum(map(bool, row)) for row in rows[:_SAMPLE_ROWS])
     usual = max(widths, key=lambda one: (widths[one], one), default=1)
     if usual == 1:
         return 0
-    wide = (place for place, row in enumerate(rows[:_PREAMBLE]) if 2 * _filled(row) > usual and _filled(row) > 1)
+    wide = (place for place, row in enumerate(rows[:_PREAMBLE]) if 2 * sum(map(bool, row)) > usual)
     return next(wide, 0)
 
 
-def _head(rows: Sequence[Sequence[str]]) -> tuple[list[str], Sequence[Sequence[str]]]:
+def _head(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the names of the columns, from one row or two, and the rows below them."""
-    if not rows or (len(rows[0]) > 1 and not names_columns(rows[0])) or _is_lone(rows):
+    names: Sequence[str] = rows[0] if rows else ()
+    below = rows[1:]
+    if len(names) > 1 and not (below and names_columns(names)):
         return [], rows
-    names = list(rows[0])
-    if _has_second_head(rows):
-        over = ""
-        for place, lower in enumerate(rows[1]):
-            upper = names[place] if place < len(names) else ""
-            over = upper or over
-            names[place : place + 1] = [f"{over} {lower}".strip()]
-        return names, rows[2:]
-    return names, rows[1:]
-
-
-def _has_second_head(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first row groups columns that the second one names."""
-    marks = [names_columns(row) for row in rows[1:3]]
-    return "" in rows[0] and marks == [True, False]
-
-
-def _is_lone(rows: Sequence[Sequence[str]]) -> bool:
-    return len(rows) == 1 and len(rows[0]) > 1
-
-
-def _filled(row: Sequence[str]) -> int:
-    return sum(bool(cell.strip()) for cell in row)
+    if "" in names and [names_columns(row) for row in below[:2]] == [True, False]:
+        return one_head(names, below[0]), below[1:]
+    return names, below
 
 
 def _cell(value: object) -> str:

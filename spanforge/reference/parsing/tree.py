@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Final, Literal, NamedTuple
 
 from spanforge.reference.grounding.rows import JOINT
@@ -21,7 +21,7 @@ ROWS_A_SECTION: Final = 1000
 _LONGEST_NAME: Final = 80
 """Characters of a cell that may be the name of a column; a longer one is text."""
 _LONGEST_NUMBER: Final = 10
-_SENTENCE: Final = re.compile(r"[.!?\u3002](?:\s|$)")
+SENTENCE: Final = re.compile(r"[.!?\u3002](?:\s|$)")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,:/%\s]*\d[\d.,:/%\s]*")
 
 
@@ -89,9 +89,22 @@ def table(rows: Iterable[Sequence[str]], *, head: bool | None = None) -> Iterato
 
 
 def cell(blocks: Iterable[Block]) -> tuple[str, list[Block]]:
-    """Return what a cell says, and the rows of the tables inside it, which follow its own table."""
-    kept = list(blocks)
-    return " ".join(one.text for one in kept if one.kind != "row"), [one for one in kept if one.kind == "row"]
+    """Return what a cell says, items of a list kept apart, and the rows of tables in it, which follow its own table."""
+    kept = [one for one in blocks if one.text.strip()]
+    own = [one for one in kept if one.kind != "row"]
+    apart = all(one.kind == "item" for one in own)
+    said = ", ".join(one.text.rstrip(",") for one in own) if apart else " ".join(one.text for one in own)
+    return said, [one for one in kept if one.kind == "row"]
+
+
+def one_head(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Return two rows of a head as one: "Price EUR" for EUR under Price."""
+    names: list[str] = []
+    over = ""
+    for above, below in zip_longest(upper, lower, fillvalue=""):
+        over = above or over
+        names.append(below if over == below else f"{over} {below}".strip())
+    return names
 
 
 def names_columns(row: Sequence[str]) -> bool:
@@ -102,7 +115,7 @@ def names_columns(row: Sequence[str]) -> bool:
 
 def _is_value(cell: str) -> bool:
     too_long = len(cell) > _LONGEST_NAME
-    return too_long or cell.endswith(":") or bool(_SENTENCE.search(cell) or _NUMBER.fullmatch(cell))
+    return too_long or cell.endswith(":") or bool(SENTENCE.search(cell) or _NUMBER.fullmatch(cell))
 
 
 def row_text(head: Sequence[str], row: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.grounding.rows import JOINT
-from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.base import SEPARATOR, Extract, Section
 from spanforge.reference.parsing.coding import decode, normal
 from spanforge.reference.parsing.html import parse_html
 from spanforge.reference.parsing.tree import Block, markdown, one_line, row_sections
@@ -24,7 +24,7 @@ def parse_jsonl(content: bytes) -> Extract:
     """
     lines = decode(content).split("\n")
     values = [_loaded(line, f"Line {number} is") for number, line in enumerate(lines, 1) if line.strip()]
-    return Extract(_sections(values), nodes=(node for value in values for node in _nodes(value)))
+    return Extract(_sections(values), nodes=_nodes(values))
 
 
 def parse_json(content: bytes) -> Extract:
@@ -33,13 +33,11 @@ def parse_json(content: bytes) -> Extract:
     Raises:
         ParseError: It is not JSON, which a file with one value a line is read as.
     """
-    text = decode(content)
-    value: object = None
     try:
-        value = json.loads(text)
+        value: object = json.loads(decode(content))
     except (ValueError, RecursionError):
         return parse_jsonl(content)
-    return Extract(_named(value, ""), nodes=_nodes(value))
+    return Extract(_named(value, ""), nodes=_nodes([value]))
 
 
 def parse_notebook(content: bytes) -> Extract:
@@ -49,25 +47,23 @@ def parse_notebook(content: bytes) -> Extract:
         ParseError: It is not JSON.
     """
     book = cast("dict[str, Any]", _loaded(decode(content), "The notebook is"))
-    sheets = cast("list[dict[str, Any]]", book.get("worksheets") or [book])
-    cells = [cell for sheet in sheets for cell in _list(sheet, "cells")]
-    text = "\n\n".join(filter(None, (_cell(cell) for cell in cells)))
-    return Extract([Section(text, "markdown")])
+    cells = [cell for sheet in _list(book, "worksheets") or [book] for cell in _list(sheet, "cells")]
+    return Extract([Section(SEPARATOR.join(filter(None, map(_cell, cells))), "markdown")])
 
 
 def _cell(cell: dict[str, Any]) -> str:
     source = _joined(cell.get("source", cell.get("input", "")))
-    if cell.get("cell_type") != "code":
-        level = cell.get("level")
-        return f"{'#' * level} {source}" if cell.get("cell_type") == "heading" and isinstance(level, int) else source
-    return markdown([Block(source, "code"), *(block for one in _list(cell, "outputs") for block in _output(one))])
+    kind, level = cell.get("cell_type"), cell.get("level")
+    if kind == "code":
+        return markdown([Block(source, "code"), *(block for one in _list(cell, "outputs") for block in _output(one))])
+    return markdown([Block(source, "heading", level)]) if kind == "heading" and isinstance(level, int) else source
 
 
 def _output(output: dict[str, Any]) -> Iterator[Block]:
     data = output.get("data") or output
-    if html := _joined(data.get("text/html", "")):
+    if html := _joined(data.get("text/html")):
         yield from (Block(section.text) for section in parse_html(html.encode(), "utf-8").sections)
-    elif plain := _joined(data.get("text/markdown", data.get("text/plain", data.get("text", "")))):
+    elif plain := _joined(data.get("text/markdown") or data.get("text/plain") or data.get("text")):
         yield Block(normal(plain), "code")
 
 
@@ -86,17 +82,15 @@ def _loaded(text: str, what: str) -> object:
 
 
 def _named(value: object, name: str) -> Iterator[Section]:
-    match value:
-        case list():
-            yield from _sections(cast("list[object]", value), name)
-        case dict():
-            fields = cast("dict[str, object]", value)
-            lists = {key: item for key, item in fields.items() if _is_rows(item)}
-            yield from _sections([{key: item for key, item in fields.items() if key not in lists}], name)
-            for key, item in lists.items():
-                yield from _named(item, f"{name} > {key}" if name else key)
-        case _:
-            yield from _sections([value], name)
+    """Yield a list as rows; of an object, first what is no list of rows, then each such list under its name."""
+    if not isinstance(value, dict):
+        yield from _sections(cast("list[object]", value) if isinstance(value, list) else [value], name)
+        return
+    fields = cast("dict[str, object]", value)
+    yield from _sections([{key: item for key, item in fields.items() if not _is_rows(item)}], name)
+    for key, item in fields.items():
+        if _is_rows(item):
+            yield from _named(item, f"{name} > {key}" if name else key)
 
 
 def _is_rows(value: object) -> bool:
@@ -104,36 +98,29 @@ def _is_rows(value: object) -> bool:
 
 
 def _sections(values: list[object], heading: str = "") -> Iterator[Section]:
-    return row_sections([line for line in map(_flat, values) if line], heading)
+    rows = (JOINT.join(f"{name}: {text}" if name else text for name, text in _fields(value)) for value in values)
+    return row_sections(list(filter(None, rows)), heading)
 
 
-def _flat(value: object) -> str:
-    return JOINT.join(f"{name}: {text}" if name else text for name, text in _fields(value))
+def _nodes(values: list[object]) -> Iterator[str]:
+    return (text for value in values for _, text in _fields(value))
 
 
 def _fields(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield the values in a value, by the path to each: ``price eur``."""
     if depth > _DEEPEST:
         raise ParseError(f"A JSON value nests more than {_DEEPEST} levels; flatten it.")
-    match value:
-        case dict():
-            for key, item in cast("dict[str, object]", value).items():
-                yield from _fields(item, f"{name} {one_line(key)}".strip(), depth + 1)
-        case list() if any(isinstance(one, dict | list) for one in cast("list[object]", value)):
-            for item in cast("list[object]", value):
-                yield from _fields(item, name, depth + 1)
-        case list():
-            if texts := [_scalar(one) for one in cast("list[object]", value)]:
-                yield name, ", ".join(texts)
-        case None | "":
-            return
-        case _:
-            yield name, _scalar(value)
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            yield from _fields(item, f"{name} {one_line(key)}".strip(), depth + 1)
+    elif _is_rows(value):
+        for item in cast("list[object]", value):
+            yield from _fields(item, name, depth + 1)
+    elif value is not None:
+        texts = map(_scalar, cast("list[object]", value) if isinstance(value, list) else [value])
+        if text := ", ".join(texts):
+            yield name, text
 
 
 def _scalar(value: object) -> str:
     return one_line(normal(value)) if isinstance(value, str) else json.dumps(value)
-
-
-def _nodes(value: object) -> Iterator[str]:
-    return (text for _, text in _fields(value))

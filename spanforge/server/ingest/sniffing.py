@@ -7,7 +7,7 @@ from typing import Final
 
 from spanforge.reference.failures import UnsupportedFormat
 from spanforge.reference.parsing import media_type_of
-from spanforge.reference.parsing.kinds import is_text_kind, kind_of
+from spanforge.reference.parsing.registry import is_text_kind, kind_of
 
 PDF: Final = "application/pdf"
 DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

@@ -1,16 +1,18 @@
-"""E-mail: who wrote what to whom and when, and what was attached."""
+"""Documents that hold others: e-mail with what was attached, and books in EPUB with their chapters."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import Final, cast
+from urllib.parse import unquote
 
 from spanforge.reference.failures import ParseError, UnsupportedFormat
-from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.archive import Archive, attribute, joined, nearest, properties
+from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import decode, normal
-from spanforge.reference.parsing.dates import date_of
 from spanforge.reference.parsing.html import parse_html
 from spanforge.reference.parsing.registry import read
 from spanforge.reference.parsing.tree import one_line
@@ -26,7 +28,7 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
         ParseError: It holds neither a head nor a text.
     """
     message = message_from_bytes(content, policy=policy.default)
-    head = {name: one_line(normal(str(message[name]))) for name in _SHOWN if message[name]}
+    head = {name: said for name in _SHOWN if (said := one_line(normal(_header(message, name))))}
     sections = [Section("\n".join(f"{name}: {value}" for name, value in head.items()))]
     body = message.get_body(("plain", "html"))
     sections += [] if body is None else _text(cast("EmailMessage", body))
@@ -37,6 +39,14 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
         missing += not attached and part.get_content_maintype() != "image"
     warnings = (f"Attachments that were not read: {missing}.",) if missing else ()
     return Extract(sections, head.get("Subject", ""), date_of(head.get("Date", "")), warnings=warnings)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return str(message[name] or "")
+    except (AttributeError, IndexError):
+        # The library fails over addresses that no message should have; a reader sees them as they are.
+        return next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
 
 
 def _text(part: EmailMessage) -> list[Section]:
@@ -62,3 +72,26 @@ def _attached(part: EmailMessage, depth: int) -> Iterator[Section]:
 def _bytes(part: EmailMessage) -> bytes:
     payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
+
+
+def parse_book(content: bytes) -> Extract:
+    """Return the chapters of a book, each as a section.
+
+    Raises:
+        ParseError: The file is damaged, or lists no chapters.
+    """
+    archive = Archive(content)
+    listed = nearest(archive.xml("META-INF/container.xml"), {"rootfile"})
+    name = next((attribute(one, "full-path") for one in listed), "")
+    package = archive.xml(name)
+    if package is None:
+        raise ParseError("The book is damaged, or lists no chapters.")
+    files = {attribute(one, "id"): unquote(attribute(one, "href")) for one in nearest(package, {"item"})}
+    spine = (files.get(attribute(one, "idref")) for one in nearest(package, {"itemref"}))
+    chapters = (archive.bytes(joined(posixpath.dirname(name), one)) for one in spine if one)
+    read = [parse_html(chapter, "utf-8") for chapter in chapters if chapter]
+    return Extract(
+        [section for chapter in read for section in chapter.sections],
+        *properties(package),
+        [node for chapter in read for node in chapter.nodes],
+    )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from spanforge.reference.failures import ParseError, RagFailure
-from spanforge.reference.parsing.base import TOO_COSTLY
+from spanforge.reference.workers.pool import TOO_COSTLY
 
 _IDLE_SECONDS: Final = 60
 _WATCH_SECONDS: Final = 0.05

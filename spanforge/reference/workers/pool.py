@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import spawn
 from typing import Any, Final
 
 from spanforge import _clock
 from spanforge.reference.failures import ParseError, failure_codes
-from spanforge.reference.parsing.base import DEFAULT_LIMITS, TOO_COSTLY, Limits
 
+TOO_COSTLY: Final = "The document costs far more to read than its size deserves; it is refused."
 _MOST_IDLE: Final = 2
 _MOST_TASKS: Final = 500
 """Tasks after which a child is replaced: libraries in C leak a little."""
@@ -28,7 +29,30 @@ _PATIENCE: Final = 4
 """How many times its processor time a task may take on the clock, beside its start: the system may be busy."""
 _OF_ITS_SIZE: Final = 4
 """How many times its own size a document may take in memory, beyond the limit."""
-_PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from spanforge.reference.parsing.child import main; main()"
+_PROGRAM: Final = "import sys; sys.path[:] = sys.argv[1:]; from spanforge.reference.workers.child import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may cost.
+
+    Attributes:
+        memory: Bytes that reading it may take, and the parts of an archive may unfold to.
+        seconds: Time of the processor that reading and cutting it may take; less where it is small.
+        chunks: Passages that may be cut from it.
+    """
+
+    memory: int = 1 << 30
+    seconds: float = 120.0
+    chunks: int = 50_000
+
+    @classmethod
+    def within(cls, size: int) -> Limits:
+        """Return the usual limits for documents that may unfold to ``size`` bytes."""
+        return cls(memory=max(size, 256 << 20))
+
+
+DEFAULT_LIMITS: Final = Limits()
 
 
 class CalledOff(Exception):  # noqa: N818  no error: whoever asked for it called it off

@@ -1,0 +1,94 @@
+"""One walk through the parts of every document of XML: paragraphs, tables, and what stands aside of a paragraph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final
+
+from spanforge.reference._extras import Untyped
+from spanforge.reference.parsing.archive import local, nearest
+from spanforge.reference.parsing.tree import Block, cell, table
+
+_PROPERTIES: Final = "Pr"
+"""How the names of elements end that say how others look, and hold no text."""
+_BEHIND: Final = {"num": "/"}
+"""What is read behind an element: a fraction is written in one line."""
+_ROWS: Final = frozenset({"tr", "table-row"})
+_CELLS: Final = frozenset({"tc", "table-cell", "covered-table-cell"})
+
+
+class Walk:
+    """Walks elements by their names; each format says what its names mean.
+
+    Attributes:
+        spoken: Elements whose own text is read; empty where all text is.
+        instead: What is read in place of an element.
+        aside: Elements in a paragraph that stand after it.
+        readers: What reads an element that is a block; any other one is looked through.
+    """
+
+    spoken: ClassVar[frozenset[str]] = frozenset({"t"})
+    instead: ClassVar[dict[str, str]]
+    aside: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self) -> None:
+        self._spoken = [f"{{*}}{name}" for name in self.spoken]
+        self.readers: dict[str, Callable[[Untyped], list[Block]]] = {
+            "p": self.paragraph, "tbl": self.table, "table": self.table,
+        }  # fmt: skip
+
+    def blocks(self, parent: Untyped) -> list[Block]:
+        """Return what stands in a body, a cell, an item, a note or a box."""
+        found: list[Block] = []
+        for child in parent if parent is not None else ():
+            name = local(child)
+            if not name.endswith(_PROPERTIES):
+                found += self.readers.get(name, self.blocks)(child)
+        return found
+
+    def block(self, node: Untyped, text: str) -> Block:
+        """Return a paragraph as what it is."""
+        del node
+        return Block(text)
+
+    def columns(self, node: Untyped, text: str, above: Sequence[str]) -> list[str]:
+        """Return what a cell says in each column that it stands in, below cells of the row above."""
+        del node, above
+        return [text]
+
+    def paragraph(self, node: Untyped) -> list[Block]:
+        """Return a paragraph, and what stands aside of it."""
+        aside: list[Block] = []
+        text = self._text(node, aside).strip()
+        return [self.block(node, text), *aside] if text else aside
+
+    def table(self, node: Untyped) -> list[Block]:
+        """Return the rows of a table, and behind them those of the tables in its cells."""
+        rows: list[list[str]] = []
+        inner: list[Block] = []
+        for row in nearest(node, _ROWS):
+            above = rows[-1] if rows else []
+            rows.append([])
+            for part in nearest(row, _CELLS):
+                text, rows_inside = cell(self.blocks(part))
+                inner += rows_inside
+                rows[-1] += self.columns(part, text, above[len(rows[-1]) :])
+        return [*table(rows), *inner]
+
+    def texts(self, root: Untyped) -> Iterator[str]:
+        """Yield the text nodes of a part, whatever the walk makes of them."""
+        if root is None:
+            return iter(())
+        return (node.text or "" for node in root.iter(*self._spoken)) if self.spoken else root.itertext()
+
+    def _text(self, node: Untyped, aside: list[Block]) -> str:
+        pieces = [node.text or ""] if not self.spoken or local(node) in self.spoken else []
+        for child in node:
+            name = local(child)
+            if name in self.aside:
+                aside += self.blocks(child)
+            elif not name.endswith(_PROPERTIES):
+                pieces += [self.instead.get(name) or self._text(child, aside), _BEHIND.get(name, "")]
+            if child.tail and not self.spoken:
+                pieces.append(child.tail)
+        return "".join(pieces)
