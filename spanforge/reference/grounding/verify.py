@@ -19,6 +19,8 @@ GROUNDED_FROM: Final = 0.8
 """Share of supported claims from which an answer is grounded (protocol, step 5)."""
 _VERBATIM: Final = 0.999
 """Probability of a claim whose every sentence stands in the contexts word by word: nothing is surer."""
+_CONTRADICTED_BELOW: Final = 0.4
+"""Probability from which a conflict is too unsure to be named, lest true claims be called contradicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class ClaimVerdict:
     Attributes:
         claim_index: Index of the claim in the sequence given.
         verdict: ``supported`` if the support probability reaches the model's threshold; otherwise ``contradicted`` if
-            a detector found what the evidence says against it, else ``not_found``.
+            a detector found what the evidence says against it and support is unlikely, else ``not_found``.
         probability: Probability of support in (0, 1), calibrated for a source where one claim in two is supported.
         context_index: Index of the context that decides the claim; None if nothing was found.
         evidence: Half-open character span of the deciding sentence in that context; None if nothing was found.
@@ -138,7 +140,7 @@ def _judge(index: int, claim: Claim, contexts: PreparedContexts, model: Model) -
     verdict: Verdict = "not_found"
     if examined.evidence is not None and probability >= model.threshold and not examined.is_of_another:
         verdict = "supported"
-    elif examined.conflicts:
+    elif examined.is_of_another or (examined.conflicts and probability < _CONTRADICTED_BELOW):
         verdict = "contradicted"
     if verdict == "not_found" or examined.evidence is None:
         return ClaimVerdict(index, verdict, probability, None, None, MappingProxyType(dict(examined.features)))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 from tools import train_grounder as train
+from tools.perturbations import statements
 
 from spanforge.reference.evaluation import evaluate_grounding
 from spanforge.reference.evaluation.baselines import IDF_RECALL_THRESHOLD, idf_recall, rarities
 from spanforge.reference.evaluation.datasets import read_grounding
 from spanforge.reference.evaluation.metrics import balanced_accuracy
-from spanforge.reference.grounding import model
+from spanforge.reference.grounding import ground_claims, model
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +27,37 @@ def test_the_grounder_reaches_its_floors_and_beats_the_baselines(public_groundin
     for baseline in (rule, recall):
         assert grounder.balanced_accuracy > baseline.balanced_accuracy
         assert grounder.auc > baseline.auc
+
+
+TEXTS_OF_A_SET = 60
+
+
+@pytest.mark.timeout(600)
+def test_made_contradictions_of_texts_kept_back_are_told_from_their_twins(public_grounding_sets: Path):
+    rng = random.Random(20)  # noqa: S311 - repeatable
+    judged: list[tuple[bool, str]] = []
+    for file in sorted(public_grounding_sets.glob("*-test.jsonl*")):
+        texts = sorted({text for pair in read_grounding(file) for text in pair.contexts if len(text) <= 12_000})
+        rng.shuffle(texts)
+        for place, text in enumerate(texts[:TEXTS_OF_A_SET]):
+            made = [one for one in statements(text, texts[-1 - place], rng) if one.kind != "stranger"]
+            verdicts = ground_claims([one.text for one in made], [text])
+            judged += [(one.supported, verdict.verdict) for one, verdict in zip(made, verdicts, strict=True)]
+    assert len(judged) >= 600
+    truths = [truth for truth, _ in judged]
+    assert balanced_accuracy(truths, [verdict == "supported" for _, verdict in judged]) >= 0.8
+    assert sum(verdict == "contradicted" for truth, verdict in judged if truth) <= 0.05 * sum(truths)
+
+
+@pytest.mark.timeout(600)
+def test_few_true_claims_are_called_contradicted(public_grounding_sets: Path):
+    called: list[bool] = []
+    for file in sorted(public_grounding_sets.glob("*-test.jsonl*")):
+        for pair in read_grounding(file):
+            if pair.supported:
+                (verdict,) = ground_claims([pair.claim], pair.contexts, pair.question)
+                called.append(verdict.verdict == "contradicted")
+    assert sum(called) <= 0.05 * len(called)
 
 
 @pytest.mark.timeout(600)
