@@ -56,6 +56,42 @@ def test_pdf_pages_are_numbered() -> None:
     assert [(section.page, section.text.strip()) for section in parsed.sections] == [(1, WORDS), (3, "Third page.")]
 
 
+BODY = ["One thing is said.", "Another is.", "A third is.", "A fourth is."]
+
+
+@pytest.mark.parametrize(
+    ("edge", "left"),
+    [
+        ("Page {}", []),
+        ("Page {} of 4", []),
+        ("- {} -", []),
+        ("The handbook", ["The handbook"]),
+        ("Issue 7", ["Issue 7"]),
+        ("Bolts {}0 in stock", ["Bolts 10 in stock", "Bolts 20 in stock", "Bolts 30 in stock", "Bolts 40 in stock"]),
+    ],
+)
+def test_what_pdf_pages_say_at_their_edge_stays_once_and_page_numbers_do_not(edge: str, left: list[str]) -> None:
+    pages = [
+        f"{edge.format(number)}\n{said}\nAnd so on.\nOn and on.\n{said[::-1]}" for number, said in enumerate(BODY, 1)
+    ]
+    text = whole(read("a.pdf", pdf(pages)))
+    assert all(said in text for said in BODY)
+    assert [line for line in text.splitlines() if line.split()[:1] == edge.split()[:1]] == left
+
+
+def test_front_matter_is_numbered_in_roman() -> None:
+    pages = [
+        f"{said}\nAnd so on.\n{said[::-1]}\n{number}"
+        for said, number in zip(BODY, ("viii", "ix", "x", "xi"), strict=True)
+    ]
+    assert not {"viii", "ix", "x", "xi"} & set(whole(read("a.pdf", pdf(pages))).split())
+
+
+def test_pdf_pages_that_say_nothing_but_a_running_line_are_not_empty() -> None:
+    pages = [f"Deck A: slide {number}" for number in range(1, 5)]
+    assert [section.text.strip() for section in read("a.pdf", pdf(pages)).sections] == pages
+
+
 def test_word_keeps_headings_and_tables_in_their_order() -> None:
     parsed = read("a.docx", word([WORDS], [["Lock", "Rise"], ["Upper", "3 m"]], heading="Locks"))
     text = whole(parsed)

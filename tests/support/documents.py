@@ -12,11 +12,11 @@ WORDS = "The sluice opens at half past six."
 
 
 def pdf(pages: Sequence[str], *, encrypted: bool = False) -> bytes:
-    """A PDF with one line of text a page; an empty string gives a page without text, as a scan has."""
+    """A PDF with the lines of text of each page; an empty string gives a page without text, as a scan has."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     kids: list[str] = []
     for text in pages:
-        safe = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+        safe = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)").replace("\n", ") Tj 0 -24 Td (")
         stream = f"BT /F1 12 Tf 72 720 Td ({safe}) Tj ET" if text else "0 0 100 100 re f"
         number = len(objects) + 1
         kids.append(f"{number} 0 R")

@@ -31,7 +31,9 @@ _ITEM: Final = re.compile(
 _ENDED: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f][\"'\u201d\u2019)\]]*$")
 _FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?][\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL)
 _CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-_DIGITS: Final = re.compile(r"\d+|\b[ivxlc]+\b")
+_NUMBER: Final = re.compile(r"\d+|\b[ivxlc]+\b")
+_ROMAN: Final = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_LONGEST_NUMBER: Final = 9
 
 
 class Segment(NamedTuple):
@@ -109,15 +111,24 @@ def _cells(line: Line) -> Line:
 
 
 def _without_edges(pages: list[list[Line]]) -> list[list[Line]]:
-    """Leave out what stands at the edge of many pages, but for the first time; of page numbers, each time."""
-    edges = Counter(key for page in pages for key in {_key(line) for line in _edge(page)})
+    """Leave out what the paper says at the edge of many pages: page numbers, and what stands there once more.
+
+    A page that says nothing else is left as it is.
+    """
+    said = {(number, _text(line)) for number, page in enumerate(pages) for line in _edge(page)}
+    often = Counter(text for _, text in said)
+    in_step = Counter(step for number, text in said for step in _steps(number, text))
     seen: set[str] = set()
     kept: list[list[Line]] = []
-    for page in pages:
-        repeated = [line for line in _edge(page) if edges[_key(line)] >= _FEWEST_PAGES]
-        first = [line for line in repeated if _key(line) not in seen and "#" not in _key(line)]
-        seen |= {_key(line) for line in repeated}
-        kept.append([line for line in page if line in first or line not in repeated])
+    for number, page in enumerate(pages):
+        left_out: list[Line] = []
+        for line in _edge(page):
+            text = _text(line)
+            counts_pages = any(in_step[step] >= _FEWEST_PAGES for step in _steps(number, text))
+            if counts_pages or (text in seen and often[text] >= _FEWEST_PAGES):
+                left_out.append(line)
+        seen |= {_text(line) for line in _edge(page)}
+        kept.append([line for line in page if line not in left_out] or page)
     return kept
 
 
@@ -125,8 +136,21 @@ def _edge(page: list[Line]) -> list[Line]:
     return page[:_EDGE_LINES] + page[_EDGE_LINES:][-_EDGE_LINES:]
 
 
-def _key(line: Line) -> str:
-    return _DIGITS.sub("#", " ".join(cell.text for cell in line).lower())
+def _text(line: Line) -> str:
+    return " ".join(cell.text for cell in line).lower()
+
+
+def _steps(page: int, text: str) -> set[tuple[str, int, int]]:
+    """Return of each number in a line: the line without its numbers, which it is, and how far ahead of the page."""
+    shape = _NUMBER.sub("#", text)
+    return {(shape, place, _value(one) - page) for place, one in enumerate(_NUMBER.findall(text))}
+
+
+def _value(number: str) -> int:
+    if number.isdecimal():
+        return int(number[:_LONGEST_NUMBER])
+    digits = [_ROMAN[letter] for letter in number]
+    return sum(-one if one < after else one for one, after in pairwise([*digits, 0]))
 
 
 def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block]:
