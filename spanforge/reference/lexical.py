@@ -17,7 +17,7 @@ from spanforge.reference._extras import load
 
 K1, B = 1.2, 0.75
 """BM25's saturation and length normalisation, the same in every engine."""
-_UNSEEN_PASSAGES = 20
+UNSEEN_PASSAGES = 20
 """Passages supposed to exist beside the given ones, without the terms: over one or two passages, frequency says
 nothing, and a word that all of them hold is not thereby a common one."""
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")  # "price_eur" is two words, "1.5" is one
@@ -93,7 +93,7 @@ def rarity(wanted: Iterable[str], passages: Sequence[Container[str]]) -> dict[st
         ``log(1 + (n - df + 0.5) / (df + 0.5))`` by term (Robertson and Spärck Jones' weight, kept positive), where
         ``n`` counts a few unseen passages as well; a term that is in no passage has the greatest weight.
     """
-    total = len(passages) + _UNSEEN_PASSAGES
+    total = len(passages) + UNSEEN_PASSAGES
     frequency = {term: sum(term in passage for passage in passages) for term in set(wanted)}
     return {term: math.log1p((total - df + 0.5) / (df + 0.5)) for term, df in frequency.items()}
 

@@ -39,7 +39,7 @@ class Asked:
     def of(cls, question: str, units: Sequence[Unit]) -> Asked:
         """Read a question."""
         written = _written(units)
-        known = _Known(frozenset(written))
+        known = {word: content_stem(word) for word in written}
         text = TOKEN.sub(lambda match: _as_written(match[0], written, known), question[:MAX_QUESTION_CHARS])
         return cls(text, wanted(text))
 
@@ -84,27 +84,20 @@ def _written(units: Sequence[Unit]) -> dict[str, str]:
     return {word: word for word in opening} | written
 
 
-def _as_written(token: str, written: dict[str, str], known: _Known) -> str:
+def _as_written(token: str, written: dict[str, str], known: dict[str, str]) -> str:
     lowered = token.lower()
     if not content_stem(lowered):
         return lowered
     found = written.get(lowered)
-    return found or written.get(known.meant_by(lowered), lowered)
+    return found or written.get(_meant_by(lowered, known), lowered)
 
 
-class _Known:
-    """The words of some passages, to find the one that was meant by a word that is none of them."""
-
-    def __init__(self, words: frozenset[str]) -> None:
-        self._words = words
-        self._stems = {content_stem(word) for word in words}
-
-    def meant_by(self, word: str) -> str:
-        """Return the one word that is a slip away, and the word itself where there is none or more than one."""
-        if len(word) < _SHORTEST_SLIP or not word.isalpha() or content_stem(word) in self._stems:
-            return word
-        near = [other for other in self._words if abs(len(other) - len(word)) <= 1 and _is_slip(word, other)]
-        return near[0] if len({content_stem(other) for other in near}) == 1 else word
+def _meant_by(word: str, known: dict[str, str]) -> str:
+    """Return the one known word that is a slip away, and the word itself where it is known, or not just one is."""
+    if len(word) < _SHORTEST_SLIP or not word.isalpha() or content_stem(word) in known.values():
+        return word
+    near = [other for other in known if abs(len(other) - len(word)) <= 1 and _is_slip(word, other)]
+    return near[0] if len({known[other] for other in near}) == 1 else word
 
 
 def _is_slip(word: str, other: str) -> bool:

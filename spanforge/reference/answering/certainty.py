@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from spanforge.reference.answering.asked import Asked, says
-from spanforge.reference.answering.nearness import likeness
 from spanforge.reference.answering.ranking import Array, Compared
 from spanforge.reference.answering.spans import candidates
 from spanforge.reference.answering.units import Unit
+from spanforge.reference.embedding.nearness import likeness
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import FAULTS, Feature, WordWeights, examine
 from spanforge.reference.grounding.features import FEATURES as CLAIM_FEATURES

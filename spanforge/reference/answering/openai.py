@@ -50,14 +50,8 @@ class OpenAIAnswerer(ChatAnswerer):
         if not response.choices:
             raise GenerationFailed("The endpoint answered without any choice.")
         choice = response.choices[0]
-        return whole(
-            request,
-            choice.message.content or "",
-            model=response.model or self.model,
-            prompt_tokens=response.usage.prompt_tokens if response.usage else 0,
-            output_tokens=response.usage.completion_tokens if response.usage else 0,
-            finish_reason=choice.finish_reason or "stop",
-        )
+        text, model = choice.message.content or "", response.model or self.model
+        return _output(request, text, model, response.usage, choice.finish_reason or "stop")
 
 
 class _Gathered:
@@ -78,11 +72,10 @@ class _Gathered:
         return piece
 
     def whole(self, request: AnsweringInput, model: str) -> AnsweringOutput:
-        return whole(
-            request,
-            "".join(self._pieces),
-            model=model,
-            prompt_tokens=self._usage.prompt_tokens if self._usage else 0,
-            output_tokens=self._usage.completion_tokens if self._usage else 0,
-            finish_reason=self._finish_reason,
-        )
+        return _output(request, "".join(self._pieces), model, self._usage, self._finish_reason)
+
+
+def _output(request: AnsweringInput, text: str, model: str, usage: Untyped, finish_reason: str) -> AnsweringOutput:
+    prompt_tokens, output_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+    tokens = {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
+    return whole(request, text, model=model, finish_reason=finish_reason, **tokens)

@@ -11,8 +11,6 @@ from spanforge.reference.models import RetrievedDocument
 _FENCE_SIGNS = re.compile(r"<{3,}|>{3,}")
 _OPENING, _CLOSING = "[\uff3b\u3010\u3014\u27e6", "]\uff3d\u3011\u3015\u27e7"
 _BRACKETED = re.compile(rf"[{re.escape(_OPENING)}]([^{re.escape(_OPENING + _CLOSING)}]*)[{re.escape(_CLOSING)}]")
-
-
 _ITEM_MARK = re.compile(r"^(?:[-*+\u2022]|\d{1,3}[.)])\s+(?=\S)")
 _EMPHASIS = re.compile(r"(\*{1,3}|`+)(?=\S)([^*`]+)(?<=\S)\1")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")

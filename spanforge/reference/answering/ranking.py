@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanforge.reference.answering.asked import Asked, says
-from spanforge.reference.answering.nearness import vectors_of
 from spanforge.reference.answering.spans import candidates
 from spanforge.reference.answering.tables import known_to
 from spanforge.reference.answering.units import Unit
+from spanforge.reference.embedding.nearness import nearest, vectors_of
 from spanforge.reference.grounding.features import Feature
 from spanforge.reference.lexical import rarity
 from spanforge.reference.models import RetrievedDocument
@@ -104,15 +104,13 @@ def _meanings(words: list[str], weights: Array, units: Sequence[Unit]) -> tuple[
     vocabulary = {word: place for place, word in enumerate(dict.fromkeys(word for said in own for word in said))}
     vectors = vectors_of([*words, *vocabulary]).astype(np.float64)
     asked, known = vectors[: len(words)], vectors[len(words) :]
-    near = np.clip(asked @ known.T, 0.0, 1.0)
     places = [[vocabulary[word] for word in said] for said in own]
-    sims = np.array([near[:, place].max(axis=1) if place else np.zeros(len(words)) for place in places])
     means = np.array([known[place].mean(axis=0) if place else np.zeros(vectors.shape[1]) for place in places])
     centre = means.mean(axis=0)
     question = weights @ asked - centre
     means = means - centre
     lengths = np.linalg.norm(means, axis=1) * np.linalg.norm(question)
-    return sims, (means @ question) / np.where(lengths > 0.0, lengths, 1.0)
+    return nearest(asked, known, places), (means @ question) / np.where(lengths > 0.0, lengths, 1.0)
 
 
 def _pairs(stems: list[str], units: Sequence[Unit]) -> list[float]:

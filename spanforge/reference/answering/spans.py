@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from spanforge.reference.answering.units import stems
 from spanforge.reference.grounding.sentence import content_stem
 from spanforge.reference.grounding.text import TOKEN
 
 Kind = Literal["who", "where", "name", "time", "quantity"]
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_NUMBER_WORDS = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy"
-    "|eighty|ninety|hundred|thousand|million|billion"
-)
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_NUMBER_WORDS = rf"{_HOURS}|fifteen|{_TENS}|hundred|thousand|million|billion"
 _LENGTH = "kilomet(?:re|er)s?|met(?:re|er)s?|centimet(?:re|er)s?|miles?|feet|foot|inches|km|cm|mm|m"
 _DURATION = "milliseconds?|seconds?|minutes?|hours?|(?:working |calendar |business )?days?|weeks?|months?|years?|ms|s"
 _WEIGHT = "kilograms?|grams?|tonnes?|tons?|pounds?|kg|g"
@@ -32,7 +32,6 @@ _ANY_UNIT = (
     rf"|[\s-](?:{_LENGTH}|{_DURATION}|{_WEIGHT})\b)"
 )
 _QUANTITY = re.compile(rf"{_AMOUNT}(?:{_ANY_UNIT})?", re.IGNORECASE)
-_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _CLOCK = (
     rf"(?:\d{{1,2}}(?:[:.]\d{{2}})?\s?(?:a\.?m\b|p\.?m\b|o'clock)|\d{{1,2}}:\d{{2}}|(?:{_HOURS}) o'clock|noon|midnight"
     rf"|(?:{_HOURS}|\d{{1,2}}) (?=in the (?:morning|afternoon|evening)|at night))"
@@ -124,16 +123,16 @@ def wanted(question: str) -> Wanted | None:
 
 def candidates(question: str, want: Wanted, sentence: str) -> list[re.Match[str]]:
     """Return the places in a sentence that could be the answer: of the wanted kind, and not said by the question."""
-    asked = {content_stem(token) for token in TOKEN.findall(question)} - {""}
+    asked = stems(question)
     found: list[re.Match[str]] = []
     for match in want.pattern.finditer(sentence):
-        stems = {content_stem(token) for token in TOKEN.findall(match[0])} - {""}
+        said = stems(match[0])
         if want.kind == "quantity":
             number = re.search(r"\d[\d,.]*", match[0])
             # A bare year is a date, and a number of the question is no answer to it.
             if _YEAR.match(match[0].strip()) or (number is not None and number[0].strip(".,") in question):
                 continue
-        elif not stems or asked & stems:
+        elif not said or asked & said:
             continue
         if want.kind in {"who", "where"} and re.search(r"\d", match[0]):
             continue
@@ -177,7 +176,7 @@ def _with_counted(number: re.Match[str], counted: re.Pattern[str], sentence: str
 
 def _is_said_to_be(name: re.Match[str], question: str, sentence: str) -> bool:
     """Tell whether the sentence says that something is this name, or that this is who did what is asked."""
-    asked = {content_stem(token) for token in TOKEN.findall(question)} - {""}
+    asked = stems(question)
     before, after = sentence[: name.start()], sentence[name.end() :].lstrip()
     following = TOKEN.findall(after)[:4]
     if before or not following:

@@ -196,18 +196,12 @@ def _best(question: str, want: Wanted | None, meant: Sequence[_Row], rows: Seque
     best = [row for row, score in zip(meant, scores, strict=True) if score > max(scores) - 1e-9]
     if not best:
         return []
-    told_apart = len(rows) == 1 or any(says(best[0].held, stem) for stem in asked if _differs(stem, rows))
-    if not told_apart and (len(best) > MAX_ROWS or _SUPERLATIVE.search(question.lower()) or _unknown(asked, best[0])):
+    differing = [stem for stem in asked if not all(says(row.held, stem) for row in rows)]
+    told_apart = len(rows) == 1 or any(says(best[0].held, stem) for stem in differing)
+    unknown = any(not best[0].knows(stem) for stem in asked)
+    if not told_apart and (len(best) > MAX_ROWS or _SUPERLATIVE.search(question.lower()) or unknown):
         return []
     return [row.unit for row in best[:MAX_ROWS]]
-
-
-def _unknown(asked: frozenset[str], row: _Row) -> bool:
-    return any(not row.knows(stem) for stem in asked)
-
-
-def _differs(stem: str, rows: Sequence[_Row]) -> bool:
-    return not all(says(row.held, stem) for row in rows)
 
 
 def _score(weights: dict[str, float], row: _Row) -> float:

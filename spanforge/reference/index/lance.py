@@ -10,6 +10,7 @@ import ctypes
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -341,7 +342,7 @@ class LanceIndex:
 
 def _best(query: list[str], held: Untyped, total: int, limit: int) -> dict[str, float]:
     """Return the chunk ids of the best rows by words, with their scores."""
-    scores = bm25(query, *counted(query, held["terms"].chunks), total) if len(held) else np.zeros(0)
+    scores = bm25(Counter(query), *counted(query, held["terms"].chunks), total) if len(held) else np.zeros(0)
     names = held["chunk_id"].to_pylist()
     return {names[i]: float(scores[i]) for i in best(scores, names.__getitem__, limit)}
 

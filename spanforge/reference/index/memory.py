@@ -170,7 +170,7 @@ class _Built:
         frequencies = np.zeros((len(found), len(held)), dtype=np.int64)
         for place, pair in enumerate(held):
             frequencies[np.searchsorted(found, pair[:, 0]), place] = pair[:, 1]
-        scores = bm25(query, frequencies, self._lengths[found], total)
+        scores = bm25(Counter(query), frequencies, self._lengths[found], total)
         return {int(found[i]): float(scores[i]) for i in best(scores, lambda i: self._name(found[i]), limit)}
 
     def by_vector(

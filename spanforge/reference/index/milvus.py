@@ -6,6 +6,7 @@ The same code runs on both; only the address differs: a server's URL, or a file 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,7 +199,7 @@ class MilvusIndex:
             return {}, {}
         total = max(len(held), self._count(expression(request.selection.sources, MILVUS)))
         texts = load("pyarrow", "reference").array([hit["entity"]["terms"] for hit in held])
-        scores = bm25(query, *counted(query, [texts]), total)
+        scores = bm25(Counter(query), *counted(query, [texts]), total)
         chosen = best(scores, lambda i: held[i]["chunk_id"], request.limit)
         found = {held[i]["chunk_id"]: dict(held[i]["entity"]) for i in chosen}
         return found, {held[i]["chunk_id"]: float(scores[i]) for i in chosen}

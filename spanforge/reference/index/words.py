@@ -19,28 +19,27 @@ from spanforge.reference.lexical import K1, B
 
 
 def bm25(
-    query: Sequence[str], frequencies: NDArray[np.int64], lengths: NDArray[np.int64], total: int
+    weights: Mapping[str, float], frequencies: NDArray[np.int64], lengths: NDArray[np.int64], total: int
 ) -> NDArray[np.float64]:
-    """Return the score of each passage that holds a word of the question.
+    """Return the score of each passage.
 
     Args:
-        query: Terms of the question, with repeats; see `lexical.terms`.
-        frequencies: How often each passage holds each of the distinct terms, in the order of their first occurrence.
+        weights: How much each term counts: of a question, how often it has it.
+        frequencies: How often each passage holds each of the terms, in their order.
         lengths: Terms of each passage.
         total: Passages of the sources searched, whether they hold a word or not.
     """
-    distinct = list(dict.fromkeys(query))
     scores = np.zeros(len(lengths))
     if not len(lengths):
         return scores
     # Whole numbers, so that the order of the passages changes nothing, not in the last digit either.
     usual = int(lengths.sum()) / len(lengths)
     norm = K1 * (1 - B + B * lengths / usual)
-    for i, term in enumerate(distinct):
+    for i, weight in enumerate(weights.values()):
         tf = frequencies[:, i]
         df = int(np.count_nonzero(tf))
         rarity = np.log1p((total - df + 0.5) / (df + 0.5))
-        scores += query.count(term) * rarity * tf * (K1 + 1) / (tf + norm)
+        scores += weight * rarity * tf * (K1 + 1) / (tf + norm)
     return scores
 
 
@@ -67,8 +66,9 @@ def counted(query: Sequence[str], passages: Any) -> tuple[NDArray[np.int64], NDA
 def candidate(fields: Mapping[str, Any], vector: NDArray[np.float32] | None, score: float | None) -> Candidate:
     """Return a row as a store gave it, with its score by words and how near its vector is to the question's."""
     own = fields.get("vector")
-    row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS})  # pyright: ignore[reportArgumentType]
-    cosine = None if vector is None or own is None else float(np.dot(np.asarray(own, dtype=np.float32), vector))
+    kept = None if own is None else np.asarray(own, dtype=np.float32)
+    row = IndexRow(**{name: fields.get(name) for name in ROW_FIELDS}, vector=kept)  # pyright: ignore[reportArgumentType]
+    cosine = None if vector is None or kept is None else float(np.dot(kept, vector))
     return Candidate(row, tuple(fields["terms"].split()), score, cosine)
 
 

@@ -130,15 +130,17 @@ class Retriever:
                 selection=Selection(org_id, data_source_ids=sources, filters=tuple(request.filters)),
             )
         )
-        relevance = absolute_relevance(query, hits.candidates)
+        # In one order, whatever order the engine found them in: how sums round depends on it.
+        candidates = sorted(hits.candidates, key=lambda candidate: candidate.row.chunk_id)
+        relevance = absolute_relevance(query, candidates)
         enough = self.settings.min_coverage * min(1.0, LONG_QUESTION / max(1, len(set(query.terms))))
         if not any(
             covered >= enough or (candidate.cosine or 0.0) >= self.settings.min_cosine
-            for candidate, covered in zip(hits.candidates, relevance, strict=True)
+            for candidate, covered in zip(candidates, relevance, strict=True)
         ):
             raise NoResults
-        fused = fuse(hits.candidates, method=self.settings.fusion, dense_weight=self.dense_weight)
-        return Searched(hits.candidates, tuple(fused), tuple(relevance))
+        fused = fuse(candidates, method=self.settings.fusion, dense_weight=self.dense_weight)
+        return Searched(tuple(candidates), tuple(fused), tuple(relevance))
 
     def rank(self, searched: Searched, query: ProcessedQuery, *, rerank: bool, top_k: int) -> list[RetrievedDocument]:
         """Order what was found and return the best ``top_k``.

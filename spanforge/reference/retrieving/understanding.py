@@ -51,8 +51,7 @@ class ProcessedQuery:
 def process_query(query: str) -> ProcessedQuery:
     """Understand a question.
 
-    Nothing is added to it: repeating keywords and adding terms of the first results were measured on public sets and
-    lowered nDCG@10 (the documentation has the figures).
+    Nothing is added to it: what the first results tell of it changes their order alone (`feedback`), not what is found.
     """
     text = unicodedata.normalize("NFKC", query[:MAX_QUERY_CHARS]).replace("\x00", " ").strip()
     plain = _POLITE.sub("", text).strip() or text

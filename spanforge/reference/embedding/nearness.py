@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spanforge.reference.embedding import Embedder, open_embedder
 from spanforge.reference.failures import EmbeddingFailed
 
-_REMEMBERED: Final = 16_384
+_REMEMBERED: Final = 32_768
 """Words whose vectors are kept, a kilobyte each; beyond that all are forgotten together."""
 _vectors: dict[str, NDArray[np.float32]] = {}
 
@@ -28,7 +28,21 @@ def vectors_of(words: Sequence[str]) -> NDArray[np.float32]:
     if len(_vectors) + len(known) > _REMEMBERED:
         _vectors.clear()
     _vectors.update(known)
-    return np.array(rows, dtype=np.float32).reshape(len(words), embedder.dimensions)
+    return np.concatenate([np.zeros(0, dtype=np.float32), *rows]).reshape(len(words), embedder.dimensions)
+
+
+def nearest(
+    asked: NDArray[np.floating[Any]], known: NDArray[np.floating[Any]], texts: Sequence[Sequence[int]]
+) -> NDArray[np.float64]:
+    """Return for each text how near it comes to each word that is asked, by the nearest of its own, in [0, 1].
+
+    Args:
+        asked: Vectors of the words that are asked, as rows.
+        known: Vectors of the words of all texts, as rows.
+        texts: The rows of each text's words.
+    """
+    near = np.clip(known @ asked.T, 0.0, 1.0).astype(np.float64)
+    return np.array([near[text].max(axis=0) if text else np.zeros(len(asked)) for text in texts])
 
 
 def likeness(text: str, other: str) -> float:
