@@ -150,7 +150,9 @@ class Handler:
         if node is None:
             if is_paused():
                 return None
-            node = _Node(self._run(key, asked, told.get("metadata")), None)
+            within = _open_retrieval()
+            run = self._run(key, asked, told.get("metadata")) if within is None else within.run
+            node = _Node(run, within)
         nodes[key] = node
         node.run.nodes.add(key)
         if len(nodes) > _MAX_NODES:
@@ -169,7 +171,7 @@ class Handler:
         if is_paused() or (node := self._begin(run_id, told.get("parent_run_id"), asked, told)) is None:
             return None
         # A step within a retriever is the retriever's: what it finds is found inside.
-        stage = node.run.stage(kind, node.stage)
+        stage = node.run.stage(kind, node.stage or _open_retrieval())
         self._nodes[getattr(run_id, "int", run_id)] = _Node(node.run, stage)
         return stage
 
@@ -194,12 +196,18 @@ class Handler:
         if node := self._nodes.get(getattr(parent, "int", parent)):
             return node.run
         # A retriever tells the code within nothing of itself; where it is the root there is no other.
-        within = current_retrieval.get()
-        return within.run if isinstance(within, Stage) and not within.is_done else None
+        within = _open_retrieval()
+        return within.run if within else None
 
     def _forget(self, run: Run) -> None:
         for key in tuple(run.nodes):  # other threads begin and end steps meanwhile
             self._nodes.pop(key, None)
+
+
+def _open_retrieval() -> Stage | None:
+    """Return the retrieval that this is called within: a retriever may ask others, and pass no callbacks on."""
+    found = current_retrieval.get()
+    return found if isinstance(found, Stage) and not found.is_done else None
 
 
 @quiet

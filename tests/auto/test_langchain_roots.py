@@ -21,7 +21,7 @@ chat = pytest.importorskip("langchain_openai", reason="langchain-openai is not i
 from langchain_core.documents import Document  # noqa: E402
 from langchain_core.messages import HumanMessage  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
-from langchain_core.runnables import RunnableGenerator  # noqa: E402
+from langchain_core.runnables import RunnableGenerator, RunnableLambda  # noqa: E402
 
 PROMPTS = [[HumanMessage(text)] for text in ("one", "two", "three")]
 
@@ -58,6 +58,17 @@ def test_what_a_retriever_does_within_is_of_its_run(server: DrawingServer, trace
     (summary,) = settled(traced, 1)
     counts = summary["retrieval_count"], summary["generation_count"], summary["rerank_count"]
     assert counts == (1, 1, 1)
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_retrievers_that_one_asks_without_callbacks_are_of_its_run(is_root: bool, traced: CapturedEvents) -> None:
+    class Both(Letters):
+        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+            return [*Letters().invoke(query), *Letters().invoke(f"{query} two")]
+
+    (Both() if is_root else RunnableLambda(str) | Both()).invoke("which letter?")
+    (summary,) = settled(traced, 1)
+    assert (summary["retrieval_count"], summary["rerank_count"]) == (2, 1)
 
 
 def test_a_stream_of_which_a_task_reads_each_piece_is_one_run(traced: CapturedEvents) -> None:
