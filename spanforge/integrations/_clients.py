@@ -66,7 +66,6 @@ class _Call:
         run = current_run()
         if run is None:
             run, self._is_alone = Run(question), True
-            run.watch_task()
         stage = run.stage("generation")
         run.called(question)
         return stage

@@ -170,7 +170,7 @@ class Run:
         self._end_if_over()
 
     def watch_task(self) -> None:
-        """End with the task that it begins in: of a task that is cancelled a framework may never say anything."""
+        """End with the task that it begins in, if that is cancelled: of this a framework may never say anything."""
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -179,8 +179,10 @@ class Run:
             task.add_done_callback(self._task_is_done)
             self._task = task
 
-    def _task_is_done(self, _task: object) -> None:
-        quiet(self.end)()
+    def _task_is_done(self, task: asyncio.Task[Any]) -> None:
+        # One that returned may have handed its run on: a stream begun in a task is read in any other.
+        if task.cancelled():
+            quiet(self.end)()
 
     def end_if_alone(self, stage: Stage) -> None:
         """End with a stage that was cancelled, where the stage is all there is of the run."""

@@ -58,8 +58,8 @@ class Stage(OpenRetrieval):
     """
 
     __slots__ = (
-        "_children", "_parent", "_scope", "_stands_back", "_started_ns", "beside", "details", "kind", "model", "query",
-        "run",
+        "_children", "_outer", "_parent", "_scope", "_stands_back", "_started_ns", "beside", "details", "kind", "model",
+        "query", "run",
     )  # fmt: skip
 
     def __init__(self, run: Run, kind: Kind, parent: Stage | None) -> None:
@@ -75,6 +75,7 @@ class Stage(OpenRetrieval):
         outer = current_retrieval.get() if kind == "retrieval" else None
         # What a decorator or a store's method records is recorded once; of a framework's own, each is its stage.
         self._stands_back = outer is not None and not isinstance(outer, Stage)
+        self._outer = outer if outer is not None and not outer.is_done else None
         if kind == "retrieval" and not self._stands_back:
             current_retrieval.set(self)
         if parent is not None and kind == "retrieval":
@@ -99,6 +100,9 @@ class Stage(OpenRetrieval):
             self.is_done = True
             if current_call.get() is self:
                 current_call.set(None)
+            if current_retrieval.get() is self:
+                current_retrieval.set(self._outer)
+            self._outer = None
             said = {"latency_ms": self._elapsed_ms(), **self.beside}
             for told in (self.details, details):
                 said |= {name: value for name, value in told.items() if value is not None}

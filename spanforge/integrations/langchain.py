@@ -19,7 +19,7 @@ from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
 from spanforge.integrations._runs import Run, found_by
-from spanforge.integrations._stage import Kind, Stage, current_call
+from spanforge.integrations._stage import Kind, Stage, current_call, current_retrieval
 from spanforge.integrations._vector_stores import wrap_searches
 
 __all__ = ["DISTRIBUTION", "HOOKS", "OLDEST"]
@@ -112,6 +112,12 @@ class Handler:
         current_call.set(stage)
         _describe(stage, serialized or {}, told)
 
+    def announce(self, run_id: object) -> None:
+        """Say that the requests from now on are those of this call to a model."""
+        node = self._nodes.get(getattr(run_id, "int", run_id))
+        if node is not None and node.stage is not None:
+            current_call.set(node.stage)
+
     @quiet
     def on_llm_new_token(self, token: Any, *, run_id: object, chunk: Any = None, **_told: Any) -> None:
         """A piece of an answer has come; the first piece is often empty."""
@@ -144,7 +150,9 @@ class Handler:
         if node is None:
             if is_paused():
                 return None
-            node = _Node(self._run(key, asked, told.get("metadata")), None)
+            within = _open_retrieval()
+            run = self._run(key, asked, told.get("metadata")) if within is None else within.run
+            node = _Node(run, within)
         nodes[key] = node
         node.run.nodes.add(key)
         if len(nodes) > _MAX_NODES:
@@ -163,7 +171,7 @@ class Handler:
         if is_paused() or (node := self._begin(run_id, told.get("parent_run_id"), asked, told)) is None:
             return None
         # A step within a retriever is the retriever's: what it finds is found inside.
-        stage = node.run.stage(kind, node.stage)
+        stage = node.run.stage(kind, node.stage or _open_retrieval())
         self._nodes[getattr(run_id, "int", run_id)] = _Node(node.run, stage)
         return stage
 
@@ -185,12 +193,21 @@ class Handler:
         """Return the run that the code at work now was called from, as LangChain's own context says."""
         config = sys.modules["langchain_core.runnables.config"].var_child_runnable_config.get()
         parent = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        node = self._nodes.get(getattr(parent, "int", parent))
-        return node.run if node else None
+        if node := self._nodes.get(getattr(parent, "int", parent)):
+            return node.run
+        # A retriever tells the code within nothing of itself; where it is the root there is no other.
+        within = _open_retrieval()
+        return within.run if within else None
 
     def _forget(self, run: Run) -> None:
         for key in tuple(run.nodes):  # other threads begin and end steps meanwhile
             self._nodes.pop(key, None)
+
+
+def _open_retrieval() -> Stage | None:
+    """Return the retrieval that this is called within: a retriever may ask others, and pass no callbacks on."""
+    found = current_retrieval.get()
+    return found if isinstance(found, Stage) and not found.is_done else None
 
 
 @quiet
@@ -312,7 +329,7 @@ def _watched(original: Any) -> Any:
         try:
             return await original(*args, **kwargs)
         except asyncio.CancelledError:
-            _cancelled()
+            _cancelled(current_call)
             raise
 
     return call
@@ -340,6 +357,9 @@ def _asked_async(original: Any) -> Any:
         token = _asking.set((self, kwargs))
         try:
             return await original(self, *args, **kwargs)
+        except asyncio.CancelledError:
+            _cancelled(current_retrieval)
+            raise
         finally:
             _asking.reset(token)
 
@@ -355,19 +375,45 @@ def _ask(module: ModuleType) -> Undo:
 
 
 @quiet
-def _cancelled() -> None:
-    if (stage := current_call.get()) is not None:
+def _cancelled(current: ContextVar[Any]) -> None:
+    if isinstance(stage := current.get(), Stage):
         stage.cancel()
         stage.run.end_if_alone(stage)
+
+
+def _announced(original: Any) -> Any:
+    """Wrap what calls a model for one of several prompts, all of which were announced before the first."""
+
+    @functools.wraps(original)
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _announce(kwargs.get("run_manager"))
+        return original(self, *args, **kwargs)
+
+    return generate
+
+
+@quiet
+def _announce(manager: Any) -> None:
+    for handler in getattr(manager, "handlers", ()):
+        if isinstance(handler, Handler):
+            handler.announce(manager.run_id)
 
 
 def _watch(class_name: str, method: str) -> Callable[[ModuleType], Undo]:
     return lambda module: replaced(getattr(module, class_name), method, _watched)
 
 
+def _announce_each(module: ModuleType) -> Undo:
+    kind = module.BaseChatModel
+    names = ("_generate_with_cache", "_agenerate_with_cache")
+    undos = [replaced(kind, name, _announced) for name in names if hasattr(kind, name)]
+    return lambda: let_go(undos)
+
+
 HOOKS: Final = (
     Hook("langchain_core.tracers.context", _register),
     Hook("langchain_core.language_models.chat_models", _watch("BaseChatModel", "agenerate")),
+    Hook("langchain_core.language_models.chat_models", _announce_each),
     Hook("langchain_core.retrievers", _ask),
     Hook("langchain_core.vectorstores.base", wrap_searches),
     Hook("langchain_core.language_models.llms", _watch("BaseLLM", "agenerate")),

@@ -188,7 +188,7 @@ class Observer:
         return None
 
     def _forget(self, run: Run) -> None:
-        for id_ in run.nodes:
+        for id_ in tuple(run.nodes):  # other threads begin calls meanwhile
             self._nodes.pop(id_, None)
 
 

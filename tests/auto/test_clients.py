@@ -214,3 +214,17 @@ def test_requests_at_once_keep_to_themselves(clients: Clients, server: DrawingSe
     assert set(by_session.values()) == {hashlib.sha256(f"question {n}".encode()).hexdigest() for n in range(40)}
     key = lambda found: found["response_id"]  # noqa: E731
     assert sorted(told(traced), key=key) == sorted(account(server), key=key)
+
+
+def test_a_stream_that_is_begun_in_a_task_is_read_in_another(
+    clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    async def read() -> None:
+        (stream,) = await asyncio.gather(clients.async_openai().chat.completions.create(**HELLO, **USAGE))
+        async for _ in stream:
+            await asyncio.sleep(0.25)
+        await stream.close()
+
+    run(read)
+    assert [summary["status"] for summary in settled(traced, 1)] == ["ok"]
+    assert told(traced) == account(server)

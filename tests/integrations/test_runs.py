@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
+from inspect import BoundArguments, Signature
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from spanforge.integrations import _clients
 from spanforge.integrations._hooks import Hook, Undo, let_go, take_hold
 from spanforge.integrations._runs import Run
+from spanforge.integrations.llama_index import Observer
 from spanforge.sdk import sf_rag
 from spanforge.testing import CapturedEvents, capture
 
@@ -43,6 +46,23 @@ def test_a_stage_that_ends_inside_a_call_waits_for_no_other_thread() -> None:
         other.join(20)
         assert not other.is_alive()
         run.end()
+
+
+def test_a_run_below_which_other_threads_begin_calls_ends() -> None:
+    class Nodes(OrderedDict[str, Any]):
+        def pop(self, key: str, default: Any = None) -> Any:  # type: ignore[override]
+            run.nodes.add(f"below-{key}")
+            return super().pop(key, default)
+
+    observer = Observer(object)
+    asked = BoundArguments(Signature(), OrderedDict())
+    observer.enter("engine.query-1", asked)
+    run = observer._nodes["engine.query-1"].run
+    observer._nodes = Nodes(observer._nodes)
+    with capture() as events:
+        run.called("the question")
+        observer.leave("engine.query-1")
+        assert len(events.of_type("llm.rag.session")) == 1
 
 
 class _Illegible:

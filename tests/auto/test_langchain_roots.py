@@ -1,0 +1,103 @@
+"""LangChain's roots that are no chain: several prompts at once, retrievers, streams that tasks share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from auto.conftest import account, run, settled, told
+from support.drawing_server import DrawingServer
+
+from spanforge.sdk import sf_rag
+from spanforge.testing import CapturedEvents
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+chat = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
+
+from langchain_core.documents import Document  # noqa: E402
+from langchain_core.messages import HumanMessage  # noqa: E402
+from langchain_core.retrievers import BaseRetriever  # noqa: E402
+from langchain_core.runnables import RunnableGenerator, RunnableLambda  # noqa: E402
+
+PROMPTS = [[HumanMessage(text)] for text in ("one", "two", "three")]
+
+
+def model(server: DrawingServer) -> Any:
+    return chat.ChatOpenAI(model="m", base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+
+
+class Letters(BaseRetriever):
+    def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+        return [Document(query, id="a")]
+
+
+@pytest.mark.parametrize("method", ["generate", "agenerate"])
+def test_each_of_several_prompts_is_one_generation(method: str, server: DrawingServer, traced: CapturedEvents) -> None:
+    llm = model(server)
+    run(lambda: getattr(llm, method)(PROMPTS))
+    settled(traced, len(PROMPTS))
+    by_id: Any = {"key": lambda found: found["response_id"]}
+    assert sorted(told(traced), **by_id) == sorted(account(server), **by_id)
+
+
+def test_what_a_retriever_does_within_is_of_its_run(server: DrawingServer, traced: CapturedEvents) -> None:
+    llm = model(server).root_client
+
+    class Rewriting(Letters):
+        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+            llm.chat.completions.create(model="m", messages=[{"role": "user", "content": query}])
+            with sf_rag.rerank(model="own") as rerank:
+                rerank.record([{"id": "a", "score": 0.5}])
+            return [Document(query, id="a")]
+
+    Rewriting().invoke("which letter?")
+    (summary,) = settled(traced, 1)
+    counts = summary["retrieval_count"], summary["generation_count"], summary["rerank_count"]
+    assert counts == (1, 1, 1)
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_retrievers_that_one_asks_without_callbacks_are_of_its_run(is_root: bool, traced: CapturedEvents) -> None:
+    class Both(Letters):
+        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+            return [*Letters().invoke(query), *Letters().invoke(f"{query} two")]
+
+    (Both() if is_root else RunnableLambda(str) | Both()).invoke("which letter?")
+    (summary,) = settled(traced, 1)
+    assert (summary["retrieval_count"], summary["rerank_count"]) == (2, 1)
+
+
+def test_a_stream_of_which_a_task_reads_each_piece_is_one_run(traced: CapturedEvents) -> None:
+    async def answer(_: AsyncIterator[Any]) -> AsyncIterator[str]:
+        yield "first"
+        await Letters().ainvoke("one")
+        yield "second"
+        await Letters().ainvoke("two")
+
+    async def read() -> None:
+        pieces = aiter(RunnableGenerator(answer).astream("which letter?"))
+        while await asyncio.ensure_future(anext(pieces, None)):
+            pass
+
+    run(read)
+    (summary,) = settled(traced, 1)
+    assert summary["retrieval_count"] == 2
+
+
+def test_a_retriever_that_is_given_up_in_a_task_that_goes_on_ends_its_session(traced: CapturedEvents) -> None:
+    class Slow(Letters):
+        async def _aget_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+            await asyncio.sleep(60)
+            return []
+
+    async def give_up() -> int:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await Slow().ainvoke("which letter?")
+        return len(traced.of_type("llm.rag.session"))
+
+    assert run(give_up) == 1
