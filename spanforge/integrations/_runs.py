@@ -101,6 +101,9 @@ class Run:
 
     def asked(self, query: Any, **details: Any) -> None:
         """Open the session if it is not open; record the query if the session has not been asked it."""
+        if (other := self.elsewhere()) is not None:
+            sf_rag.trace_query(query, session_id=other, once=True, **details)
+            return
         with self._opening:
             opened_with = None if self.session_id else self._begin(query, details)
             if query is not None and query != opened_with:
@@ -108,9 +111,16 @@ class Run:
 
     def called(self, asked: Any) -> None:
         """Open the session, if it is not open, for a model that is called; its prompt is no query of its own."""
+        if self.elsewhere() is not None:
+            return
         with self._opening:
             if not self.session_id:
                 self._begin(question_of(asked) if self._question is None else self._question, {})
+
+    def elsewhere(self) -> str | None:
+        """Return the session that the application has opened within the run, where the code at work now is in one."""
+        current = sf_rag.current_session_id()
+        return None if current in {None, self._explicit, self.session_id} else current
 
     def _begin(self, query: Any, details: dict[str, Any]) -> Any:
         """Open the session; return the question that this has recorded, None where the session was open."""
@@ -180,9 +190,17 @@ class Run:
             self._task = task
 
     def _task_is_done(self, task: asyncio.Task[Any]) -> None:
-        # One that returned may have handed its run on: a stream begun in a task is read in any other.
         if task.cancelled():
             quiet(self.end)()
+        elif not self._is_over:
+            # It may have handed the run on: a stream begun in a task is read in any other, while their loop runs.
+            timer = threading.Timer(_GRACE_S, quiet(self._end_if_stopped), (task.get_loop(),))
+            timer.daemon = True
+            timer.start()
+
+    def _end_if_stopped(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not loop.is_running():
+            self.end()
 
     def end_if_alone(self, stage: Stage) -> None:
         """End with a stage that was cancelled, where the stage is all there is of the run."""

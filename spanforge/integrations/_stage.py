@@ -58,8 +58,8 @@ class Stage(OpenRetrieval):
     """
 
     __slots__ = (
-        "_children", "_outer", "_parent", "_scope", "_stands_back", "_started_ns", "beside", "details", "kind", "model",
-        "query", "run",
+        "_children", "_elsewhere", "_outer", "_parent", "_scope", "_stands_back", "_started_ns", "beside", "details",
+        "kind", "model", "query", "run",
     )  # fmt: skip
 
     def __init__(self, run: Run, kind: Kind, parent: Stage | None) -> None:
@@ -81,6 +81,7 @@ class Stage(OpenRetrieval):
         if parent is not None and kind == "retrieval":
             parent._children += 1  # noqa: SLF001  of its own kind
         self._scope = self._explicit_scope()
+        self._elsewhere = run.elsewhere()
         self._started_ns = _clock.monotonic_ns()
 
     def first_token(self) -> None:
@@ -151,12 +152,16 @@ class Stage(OpenRetrieval):
         is_other = self.kind == "generation" and not (scope.kind == "generation" and scope.take_up())
         return None if is_other else scope
 
+    @property
+    def _session_id(self) -> str:
+        return self._elsewhere or self.run.session_id
+
     def _emit(self, hits: Any) -> None:
         if self._stands_back:
             return
         if self._scope is not None:
             # One within a step of the run knows of no session where the application has opened none.
-            self._scope.adopt(self.run.session_id)
+            self._scope.adopt(self._session_id)
         if self.kind == "generation":
             self._emit_generation()
             return
@@ -169,7 +174,7 @@ class Stage(OpenRetrieval):
     def _emit_generation(self) -> None:
         self.details.setdefault("chunk_ids_used", list(self.run.chunk_ids))
         if self._scope is None:
-            sf_rag.trace_generation(self.run.session_id, self.model, **self.details)
+            sf_rag.trace_generation(self._session_id, self.model, **self.details)
         else:
             self._scope.fill(model=self.model, **self.details)
 
@@ -186,9 +191,9 @@ class Stage(OpenRetrieval):
                 scope.found(hits, **failure)
             return scope.chunk_ids
         scope = (
-            sf_rag.rerank(self.model, self.run.session_id)
+            sf_rag.rerank(self.model, self._session_id)
             if is_rerank
-            else sf_rag.retrieval(self.run.session_id, query_hash=self.query or "")
+            else sf_rag.retrieval(self._session_id, query_hash=self.query or "")
         )
         scope.emit(hits, **self.details)
         return scope.chunk_ids

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -32,6 +32,9 @@ _KEYWORDS: Final = "search_kwargs"
 _COUNTS: Final = ("k", "top_k", "top_n")
 _asking: ContextVar[tuple[Any, dict[str, Any]] | None] = ContextVar("spanforge_asking", default=None)
 """The retriever that is asked, which its callbacks do not say, and what it is given."""
+
+_begun: ContextVar[list[Stage] | None] = ContextVar("spanforge_begun", default=None)
+"""The calls to a model that an `agenerate` has begun, one for each prompt."""
 
 
 class _Node(NamedTuple):
@@ -110,6 +113,8 @@ class Handler:
             return
         stage.run.called(asked)
         current_call.set(stage)
+        if (begun := _begun.get()) is not None:
+            begun.append(stage)
         _describe(stage, serialized or {}, told)
 
     def announce(self, run_id: object) -> None:
@@ -326,11 +331,15 @@ def _watched(original: Any) -> Any:
 
     @functools.wraps(original)
     async def call(*args: Any, **kwargs: Any) -> Any:
+        begun: list[Stage] = []
+        token = _begun.set(begun)
         try:
             return await original(*args, **kwargs)
         except asyncio.CancelledError:
-            _cancelled(current_call)
+            _cancelled(begun)
             raise
+        finally:
+            _begun.reset(token)
 
     return call
 
@@ -358,7 +367,7 @@ def _asked_async(original: Any) -> Any:
         try:
             return await original(self, *args, **kwargs)
         except asyncio.CancelledError:
-            _cancelled(current_retrieval)
+            _cancelled([current_retrieval.get()])
             raise
         finally:
             _asking.reset(token)
@@ -375,10 +384,11 @@ def _ask(module: ModuleType) -> Undo:
 
 
 @quiet
-def _cancelled(current: ContextVar[Any]) -> None:
-    if isinstance(stage := current.get(), Stage):
-        stage.cancel()
-        stage.run.end_if_alone(stage)
+def _cancelled(stages: Sequence[Any]) -> None:
+    for stage in stages:
+        if isinstance(stage, Stage):
+            stage.cancel()
+            stage.run.end_if_alone(stage)
 
 
 def _announced(original: Any) -> Any:

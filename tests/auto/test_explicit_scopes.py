@@ -307,3 +307,28 @@ def test_what_a_step_records_while_paused_or_in_a_session_of_its_own_is_not_of_t
         RunnableLambda(recorded).invoke(ASKED)
     assert kinds(traced)[4:] == ["retrieved", "reranked"]
     assert without_a_session() == before + len(("retrieval", "rerank"))
+
+
+@pytest.mark.parametrize("is_open_before", [False, True])
+def test_a_session_that_a_step_opens_has_the_calls_within_and_the_run_the_others(
+    is_open_before: bool, traced: CapturedEvents
+) -> None:
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.runnables import RunnableLambda
+
+    model = FakeListChatModel(responses=["Yes."])
+    opened: list[str] = []
+
+    def step(asked: Any) -> str:
+        with sf_rag.session("Another question?") as session:
+            opened.append(session.session_id)
+            model.invoke("within")
+        return str(asked)
+
+    chain = RunnableLambda(step) | model
+    (model | chain if is_open_before else chain).invoke(ASKED)
+    settled(traced, 2)
+    of = {event["session_id"] for event in traced.of_type("llm.rag.session")}
+    (own,) = of - set(opened)
+    within = [event["session_id"] for event in traced.of_type("llm.rag.generated")]
+    assert within == [own, *opened, own][0 if is_open_before else 1 :]

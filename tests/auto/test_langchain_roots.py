@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -101,3 +102,23 @@ def test_a_retriever_that_is_given_up_in_a_task_that_goes_on_ends_its_session(tr
         return len(traced.of_type("llm.rag.session"))
 
     assert run(give_up) == 1
+
+
+def test_all_prompts_of_a_batch_that_is_given_up_are_cancelled(traced: CapturedEvents) -> None:
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.messages import HumanMessage
+
+    class Slow(FakeListChatModel):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(60)
+
+    async def given_up() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await Slow(responses=["Yes."]).agenerate([[HumanMessage(f"{number}?")] for number in range(3)])
+        # The task goes on.
+        await asyncio.sleep(0.1)
+
+    asyncio.run(given_up())
+    settled(traced, 3)
+    assert [event["status"] for event in traced.of_type("llm.rag.generated")] == ["cancelled"] * 3

@@ -5,7 +5,7 @@ Only the candidates of the search are read, which whoever asks may see: no figur
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,7 +30,7 @@ def by_feedback(candidates: Sequence[Candidate], scores: Sequence[float]) -> NDA
         scores: The order so far, in [0, 1].
     """
     first = sorted(range(len(candidates)), key=lambda i: (-scores[i], i))[:_RESULTS]
-    shares = Counter[str]()
+    shares: defaultdict[str, float] = defaultdict(float)
     for i in first:
         own = candidates[i].terms
         for term, count in Counter(own).items():
