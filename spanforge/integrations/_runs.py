@@ -120,7 +120,7 @@ class Run:
     def elsewhere(self) -> str | None:
         """Return the session that the application has opened within the run, where the code at work now is in one."""
         current = sf_rag.current_session_id()
-        return None if current in {None, self._explicit, self.session_id} else current
+        return None if current is None or current in (self._explicit, self.session_id) else current
 
     def _begin(self, query: Any, details: dict[str, Any]) -> Any:
         """Open the session; return the question that this has recorded, None where the session was open."""
