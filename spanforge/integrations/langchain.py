@@ -273,11 +273,18 @@ def _answer(response: Any) -> dict[str, Any]:
     }
     own_id = getattr(message, "id", None)
     is_made_up = isinstance(own_id, str) and own_id.startswith(("run-", "lc_run-", "lc_"))
-    return {
+    usage = getattr(message, "usage_metadata", None)
+    details = {
         "response_model": said.get("model_name") or said.get("model"),
-        "response_id": said.get("id") or (None if is_made_up else own_id),
         "finish_reason": said.get("finish_reason") or said.get("stop_reason") or said.get("done_reason"),
-        **_tokens(getattr(message, "usage_metadata", None), said.get("token_usage") or {}),
+    }
+    if (usage or {}).get("total_cost") == 0:
+        # Out of LangChain's own cache, which marks it so: its tokens and its id are those of the call that filled it.
+        return {**details, "cost_usd": 0.0}
+    return {
+        **details,
+        "response_id": said.get("id") or (None if is_made_up else own_id),
+        **_tokens(usage, said.get("token_usage") or {}),
     }
 
 

@@ -122,3 +122,21 @@ def test_all_prompts_of_a_batch_that_is_given_up_are_cancelled(traced: CapturedE
     asyncio.run(given_up())
     settled(traced, 3)
     assert [event["status"] for event in traced.of_type("llm.rag.generated")] == ["cancelled"] * 3
+
+
+def test_an_answer_out_of_the_cache_has_no_tokens_and_costs_nothing(
+    server: DrawingServer, traced: CapturedEvents
+) -> None:
+    from langchain_core.caches import InMemoryCache
+
+    asked = chat.ChatOpenAI(
+        model="m", base_url=f"{server.url}/v1", api_key="k", max_retries=0, cache=InMemoryCache(), temperature=0
+    )
+    answers = [asked.invoke("the same?").content for _ in range(2)]
+    settled(traced, 2)
+    assert answers[0] == answers[1]
+    (said,) = account(server)
+    called, cached = told(traced)
+    assert called == said
+    assert {name: value for name, value in cached.items() if "token" in name and value is not None} == {}
+    assert [found.get("cost_usd") for found in traced.of_type("llm.rag.generated")] == [None, 0.0]
