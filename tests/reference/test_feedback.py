@@ -34,7 +34,9 @@ def test_words_of_the_first_results_lift_what_shares_them() -> None:
     assert scores[1] > scores[2] == 0.0
 
 
-@given(passages=st.lists(TERMS, min_size=1, max_size=8), seed=st.integers(0, 9))
+@given(
+    passages=st.lists(TERMS, min_size=1, max_size=8) | st.lists(TERMS, min_size=20, max_size=24), seed=st.integers(0, 9)
+)
 def test_fused_scores_stay_in_their_range_and_follow_their_passage(passages: list[list[str]], seed: int) -> None:
     generator = random.Random(seed)  # noqa: S311 - a repeatable draw, nothing secret
     found = [
@@ -45,6 +47,13 @@ def test_fused_scores_stay_in_their_range_and_follow_their_passage(passages: lis
     assert len(scores) == len(found)
     assert all(-1e-9 <= score <= 1.0 + 1e-9 for score in scores)
     assert fuse(found, method="weighted", dense_weight=0.3) == scores
+
+
+def test_two_that_are_nearly_alike_stay_near_each_other() -> None:
+    vectors = [[0.9, 0.1, 0.0], [0.9, 0.12, 0.0]]
+    found = [candidate(str(i), ["fish", str(i)], 1.0, vector) for i, vector in enumerate(vectors)]
+    one, other = fuse(found, method="weighted", dense_weight=0.3)
+    assert abs(one - other) < 0.05
 
 
 def test_centred_cosines_are_those_of_what_is_left_without_the_mean() -> None:
@@ -92,6 +101,7 @@ def test_what_is_not_read_stays_below_and_in_its_order() -> None:
 
 def test_no_figure_depends_on_passages_that_may_not_be_read(pipeline: Pipeline) -> None:
     birds = ["Herons fish in the pond.", "A pond holds fish and frogs.", "Owls hunt mice.", "Frogs hide in reeds."]
+    birds += [f"Pond {number} has fish, reeds and a heron." for number in range(20)]
     pipeline.ingest([Document(document_id=f"d{i}", text=text) for i, text in enumerate(birds)], "birds")
     reader = User(user_id="reader")
     before = pipeline.retrieve("What do herons fish?", user=reader)

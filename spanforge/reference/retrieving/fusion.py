@@ -19,6 +19,8 @@ _LEAST_SPAN = 0.25
 """Least distance between best and worst, as a share of the best, that is stretched to the whole range."""
 _FEEDBACK = 0.3
 """Share of the first results' words in the score by words."""
+_FEWEST = 20
+"""Candidates from which on what they share says more of the question than of them: two alike are all they share."""
 RRF_CONSTANT = 60
 """Smoothing constant of reciprocal-rank fusion, as in the paper."""
 
@@ -39,7 +41,7 @@ def fuse(candidates: Sequence[Candidate], *, method: FusionMethod, dense_weight:
     share = 1.0 if all(score is None for score in words) else share
     by_words = stretch(words)
     first = _mean(by_words, stretch(vectors), share)
-    if not any(first):
+    if not any(first) or len(candidates) < _FEWEST:
         return first
     told = _mean(by_words, stretch(by_feedback(candidates, first).tolist()), _FEEDBACK)
     return _mean(told, stretch(centred(candidates)), share)
