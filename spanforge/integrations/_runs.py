@@ -194,9 +194,12 @@ class Run:
             quiet(self.end)()
         elif not self._is_over:
             # It may have handed the run on: a stream begun in a task is read in any other, while their loop runs.
-            timer = threading.Timer(_GRACE_S, quiet(self._end_if_stopped), (task.get_loop(),))
-            timer.daemon = True
-            timer.start()
+            quiet(self._look_later)(task.get_loop())
+
+    def _look_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        timer = threading.Timer(_GRACE_S, quiet(self._end_if_stopped), (loop,))
+        timer.daemon = True
+        timer.start()
 
     def _end_if_stopped(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_running():

@@ -409,6 +409,17 @@ def _announced(original: Any) -> Any:
     return generate
 
 
+def _announced_async(original: Any) -> Any:
+    """Wrap its asynchronous twin: each prompt has a task, and says so in that task's own context."""
+
+    @functools.wraps(original)
+    async def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _announce(kwargs.get("run_manager"))
+        return await original(self, *args, **kwargs)
+
+    return generate
+
+
 @quiet
 def _announce(manager: Any) -> None:
     for handler in getattr(manager, "handlers", ()):
@@ -422,8 +433,8 @@ def _watch(class_name: str, method: str) -> Callable[[ModuleType], Undo]:
 
 def _announce_each(module: ModuleType) -> Undo:
     kind = module.BaseChatModel
-    names = ("_generate_with_cache", "_agenerate_with_cache")
-    undos = [replaced(kind, name, _announced) for name in names if hasattr(kind, name)]
+    wraps = {"_generate_with_cache": _announced, "_agenerate_with_cache": _announced_async}
+    undos = [replaced(kind, name, wrap) for name, wrap in wraps.items() if hasattr(kind, name)]
     return lambda: let_go(undos)
 
 

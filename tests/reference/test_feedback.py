@@ -99,6 +99,10 @@ def test_what_is_not_read_stays_below_and_in_its_order() -> None:
     assert all(0.0 <= score <= 1.0 for score in scores)
 
 
+def test_nothing_read_has_no_scores() -> None:
+    assert LexicalReranker().rerank(process_query("Which heron fishes?"), []) == []
+
+
 def test_no_figure_depends_on_passages_that_may_not_be_read(pipeline: Pipeline) -> None:
     birds = ["Herons fish in the pond.", "A pond holds fish and frogs.", "Owls hunt mice.", "Frogs hide in reeds."]
     birds += [f"Pond {number} has fish, reeds and a heron." for number in range(20)]

@@ -62,7 +62,7 @@ class LexicalReranker:
 
     def rerank(self, query: ProcessedQuery, readings: Sequence[Reading]) -> list[float]:
         """Return the new scores."""
-        if not query.keywords:
+        if not query.keywords or not readings:
             return [reading.score for reading in readings]
         scores = [(1.0 - self.meaning_weight - self.pairs_weight) * reading.score for reading in readings]
         read = sorted(range(len(readings)), key=lambda i: (-readings[i].score, i))[: self.depth]
