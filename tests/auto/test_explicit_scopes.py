@@ -233,12 +233,14 @@ def recorded(_given: Any = None) -> str:
 
 
 def a_step_of_langchain() -> None:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from langchain_core.runnables import RunnableLambda
 
     (RunnableLambda(lambda asked: asked) | RunnableLambda(recorded)).invoke(ASKED)
 
 
 def a_step_of_langchain_in_a_task() -> None:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from langchain_core.runnables import RunnableLambda
 
     async def later(asked: str) -> str:
@@ -248,6 +250,7 @@ def a_step_of_langchain_in_a_task() -> None:
 
 
 def a_retriever_of_llama_index() -> None:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
     from llama_index.core.llms import MockLLM
     from llama_index.core.query_engine import CustomQueryEngine
 
@@ -261,6 +264,7 @@ def a_retriever_of_llama_index() -> None:
 
 
 def a_component_of_haystack() -> None:
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
     from haystack import Pipeline, component
 
     @component
@@ -293,6 +297,7 @@ def test_what_a_step_of_a_run_records_itself_is_of_the_runs_session(
 
 
 def test_what_a_step_records_while_paused_or_in_a_session_of_its_own_is_not_of_the_run(traced: CapturedEvents) -> None:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from langchain_core.runnables import RunnableLambda
 
     def step(asked: str) -> str:
@@ -313,6 +318,7 @@ def test_what_a_step_records_while_paused_or_in_a_session_of_its_own_is_not_of_t
 def test_a_session_that_a_step_opens_has_the_calls_within_and_the_run_the_others(
     is_open_before: bool, traced: CapturedEvents
 ) -> None:
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from langchain_core.language_models import FakeListChatModel
     from langchain_core.runnables import RunnableLambda
 
