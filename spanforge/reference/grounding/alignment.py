@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ _ALIKE_SHARE: Final = 0.7
 
 _NEIGHBOUR_SHARE: Final = 0.25
 """What a word counts when only the sentence before or after the candidate has it."""
+
+_NEXT: Final = 3
+"""Tokens within which one word follows another: marks and words without matter may stand between."""
 
 _REACH: Final = 6
 """Tokens of the evidence searched for what stands where a claim's word should stand."""
@@ -54,6 +58,14 @@ class Alignment:
     recall: float
     rank: float
     matched: dict[int, int] = field(repr=False)
+
+    @property
+    def adjacent(self) -> float:
+        """Share of the pairs of neighbouring words of the claim that stand as near each other here, in their order."""
+        claimed = [index for index, word in enumerate(self.claim.stems) if word]
+        places = [self.matched.get(index, -1) for index in claimed]
+        near = sum(0 <= first < second <= first + _NEXT for first, second in itertools.pairwise(places))
+        return near / max(1, len(claimed) - 1)
 
     @cached_property
     def substitutions(self) -> tuple[Substitution, ...]:

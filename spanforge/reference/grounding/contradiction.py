@@ -8,13 +8,14 @@ false.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from spanforge.reference.grounding.alignment import Alignment
+from spanforge.reference.grounding.amounts import DATE_KINDS, Quantity, same_amount
 from spanforge.reference.grounding.lexicon import OPPOSITES
-from spanforge.reference.grounding.quantities import DATE_KINDS, Quantity, same_amount
 from spanforge.reference.grounding.sentence import Sentence
 
 ConflictKind = Literal["negation", "opposite", "number", "unit", "date", "name", "roles"]
@@ -27,6 +28,8 @@ _NEAR: Final = 5
 _AUXILIARIES: Final = frozenset({"was", "were", "is", "are", "been", "being", "be"})
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "non", "dis", "de", "mis")
 _MIN_PREFIXED: Final = 4
+_MIN_HEADING: Final = 6
+"""Letters from which a word in capitals is a heading that runs into its text; shorter ones are names (NATO)."""
 _LESS: Final = "les"
 """Stem of the ending -less."""
 
@@ -84,7 +87,7 @@ def _polarity(alignment: Alignment) -> tuple[float, float]:
 def _contrary_place(alignment: Alignment, index: int, word: str) -> int | None:
     """Find a contrary of the claim's word that is said about the same neighbours."""
     evidence = alignment.evidence
-    for other in sorted(_contraries(word) & evidence.content):
+    for other in sorted(contraries(word) & evidence.content):
         place = evidence.positions[other][0]
         if other not in alignment.claim.content and any(
             abs(near - index) <= _NEAR and abs(matched - place) <= _NEAR for near, matched in alignment.matched.items()
@@ -94,7 +97,7 @@ def _contrary_place(alignment: Alignment, index: int, word: str) -> int | None:
 
 
 @lru_cache(maxsize=16_384)
-def _contraries(word: str) -> frozenset[str]:
+def contraries(word: str) -> frozenset[str]:
     """Opposites from the list and by word formation: "reliable" and "unreliable", "harmful" and "harmless"."""
     listed = OPPOSITES.get(word, ())
     if len(word) < _MIN_PREFIXED:
@@ -113,7 +116,10 @@ def _amounts(alignment: Alignment) -> set[ConflictKind]:
         return kinds
     rivals = [other for other in found if not any(same_amount(mine, other) for mine in claimed_amounts)]
     for claimed in claimed_amounts:
-        if any(same_amount(claimed, other) for other in found):
+        same = [other for other in found if same_amount(claimed, other)]
+        if same:
+            if _is_of_something_else(claimed, same, found):
+                kinds.add("number")
             continue
         if claimed.kind in DATE_KINDS:
             if any(other.kind == claimed.kind for other in rivals):
@@ -130,7 +136,14 @@ def _measure_the_same(claimed: Quantity, other: Quantity) -> bool:
     """Tell whether two unequal amounts measure the same thing."""
     if claimed.kind != other.kind:
         return False
-    return claimed.kind != "number" or bool(claimed.nouns & other.nouns)
+    return claimed.kind not in {"number", "ordinal"} or not set(claimed.nouns).isdisjoint(other.nouns)
+
+
+def _is_of_something_else(claimed: Quantity, same: Sequence[Quantity], found: Sequence[Quantity]) -> bool:
+    """Tell whether the evidence counts something else by a claimed number, and what the claim counts by another."""
+    if claimed.kind != "number" or not claimed.nouns or any(claimed.nouns[:1] == other.nouns[:1] for other in same):
+        return False
+    return any(other.kind == "number" and claimed.nouns[0] == other.nouns[0] for other in found if other.nouns)
 
 
 def _names(alignment: Alignment) -> bool:
@@ -154,9 +167,16 @@ def _is_of_another(alignment: Alignment) -> bool:
     if not (claim.stems[0] and evidence.stems[0]) or 0 in alignment.matched:
         return False
     rest = sum(map(bool, claim.stems)) - 1
-    capitals = claim.tokens[0][0].isupper() and evidence.tokens[0][0].isupper()
+    capitals = _begins_with_a_subject(claim) and _begins_with_a_subject(evidence)
     strangers = claim.stems[0] not in evidence.content and evidence.stems[0] not in claim.content
     return len(alignment.matched) == rest > 1 and capitals and strangers
+
+
+def _begins_with_a_subject(sentence: Sentence) -> bool:
+    """Tell whether the first word may name what is spoken of: no "Additionally", no "Note:", no "CONCLUSIONS"."""
+    first, *others = sentence.tokens
+    is_label = others[:1] == [":"] or (first.isupper() and len(first) >= _MIN_HEADING and others[:1] != [","])
+    return first[0].isupper() and not first.endswith("ly") and not is_label
 
 
 def _roles(alignment: Alignment) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from spanforge.reference.grounding.alignment import Alignment, align
 from spanforge.reference.grounding.contexts import PreparedContexts
-from spanforge.reference.grounding.contradiction import AMOUNT_CONFLICTS, Conflict, conflicts
+from spanforge.reference.grounding.contradiction import AMOUNT_CONFLICTS, Conflict, conflicts, contraries
 from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS
 from spanforge.reference.grounding.quantities import names_amount
 from spanforge.reference.grounding.sentence import Sentence
@@ -32,6 +32,9 @@ _MIN_ACRONYM: Final = 3
 
 _FRAME_SHARE: Final = 0.35
 """What remains of the weight of a word that only speaks about the source ("the article mentions …")."""
+
+_QUALIFIER: Final = 0.25
+"""What one word of quantity, degree, order or certainty counts."""
 
 _ASKED_SHARE: Final = 0.5
 """What remains of the weight of a word that a short answer takes over from its question."""
@@ -64,20 +67,24 @@ class Feature:
 
 FEATURES: Final[tuple[Feature, ...]] = (
     Feature("recall", 1, "word weight of the claim found in the evidence sentence and its two neighbours"),
-    Feature("phrase", 1, "1 if a run of three words of the claim stands in a candidate sentence"),
+    Feature(
+        "adjacent", 1, "share of the claim's pairs of neighbouring words that the evidence has near each other too"
+    ),
     Feature("missing", -1, "how far the word weight found anywhere in the contexts falls short of seven tenths"),
     Feature("number_missing", -1, "1 if a number, date or measure of the claim is nowhere in the contexts"),
     Feature("name_missing", -1, "1 if a name of the claim is nowhere in the contexts"),
     Feature("negation_unmatched", -1, "1 if the claim denies something and nothing near the evidence does"),
     Feature("negation", -1, "the same words are denied on one side only"),
     Feature("opposite", -1, "the evidence has an antonym where the claim has its word"),
+    Feature("contrary", -1, "1 if a contrary of a word of the claim stands near the evidence, and the word does not"),
+    Feature("qualified", -1, "quarters of words such as all, only, may and before that nothing near the evidence has"),
     Feature("number", -1, "the evidence gives another number for the same thing"),
     Feature("unit", -1, "the evidence gives the same number in another unit"),
     Feature("date", -1, "the evidence gives another year, month, day or time"),
     Feature("name", -1, "another name stands in the evidence where the claim has its name"),
     Feature("roles", -1, "two names have changed places"),
 )
-FAULTS: Final = frozenset(feature.name for feature in FEATURES) - {"recall", "phrase", "missing"}
+FAULTS: Final = frozenset(feature.name for feature in FEATURES) - {"recall", "adjacent", "missing"}
 """Features of which one sentence's fault is the whole claim's fault; the others are means over its sentences."""
 
 FEATURE_NAMES: Final = tuple(feature.name for feature in FEATURES)
@@ -138,8 +145,12 @@ def _examine_unit(unit: Sentence, contexts: PreparedContexts, weights: WordWeigh
     for conflict in found[best]:
         agreement = _agreement(evidence, weights) if conflict.kind in AMOUNT_CONFLICTS else evidence.recall
         features[conflict.kind] = conflict.strength * max(0.0, (agreement - _ALIGNED_FROM) / (1 - _ALIGNED_FROM))
-    features["recall"] = max(recall_around(unit, contexts, alignment.number, weights) for alignment in alignments)
-    features["phrase"] = float(any(not unit.phrases.isdisjoint(alignment.evidence.phrases) for alignment in alignments))
+    recalls = [recall_around(unit, contexts, alignment.number, weights) for alignment in alignments]
+    features["recall"] = max(recalls)
+    features["adjacent"] = evidence.adjacent
+    nearby = contexts.around(alignments[recalls.index(max(recalls))].number)
+    features["contrary"] = float(_has_contrary(unit, nearby))
+    features["qualified"] = min(1.0, _QUALIFIER * len(unit.qualifiers.difference(*(one.reading for one in nearby))))
     features["negation_unmatched"] = float(_negation_unmatched(unit, contexts, alignments[0].number))
     return Examined(features, evidence.number, tuple(conflict for conflict in found[best] if features[conflict.kind]))
 
@@ -201,6 +212,16 @@ def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weigh
         if any(word in content or not content.isdisjoint(alike) for content in nearby):
             found += weight
     return found / total
+
+
+def _has_contrary(unit: Sentence, nearby: Sequence[Sentence]) -> bool:
+    said = frozenset[str]().union(*(sentence.content for sentence in nearby))
+    instead = said - unit.content
+    return any(
+        not instead.isdisjoint(contraries(word))
+        for word in unit.words
+        if word not in said and said.isdisjoint(ALIKE.get(word, ()))
+    )
 
 
 def _negation_unmatched(unit: Sentence, contexts: PreparedContexts, number: int) -> bool:

@@ -18,6 +18,8 @@ NEGATIONS: Final = frozenset(chain(*lines_of("negations")))
 """Words that deny what follows them, in lower case (not stems)."""
 FRAME_WORDS: Final = frozenset(map(stem, chain(*lines_of("frame"))))
 """Stems by which a claim speaks about its source or joins facts; their absence from a source says little."""
+QUALIFIERS: Final = frozenset(chain(*lines_of("qualifiers")))
+"""Words of quantity, degree, order and certainty, in lower case (not stems)."""
 APPROXIMATIONS: Final = frozenset(chain(*lines_of("approximations")))
 """Words that loosen the number after them, in lower case."""
 

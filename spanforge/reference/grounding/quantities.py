@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from spanforge.reference.grounding.amounts import Quantity
 from spanforge.reference.grounding.lexicon import (
     APPROXIMATIONS,
     FUNCTION_WORDS,
@@ -27,7 +26,7 @@ from spanforge.reference.grounding.stems import stem
 
 _PIECE: Final = re.compile(
     r"(?P<iso>\d{4}-\d{2}-\d{2})(?!\d)|(?P<clock>\d{1,2}:\d{2})(?::\d{2})?(?!\d)"
-    r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"|(?P<number>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:[.\u00b7]\d+)?|\.\d+)"
     r"|(?P<word>[^\W\d_]+(?:['\u2019][^\W\d_]+)*)|(?P<sign>[$€£¥₹%])"
 )
 _GLUED: Final = re.compile(r"[^\W\d_]-?$|\w/$|[+]$")
@@ -36,6 +35,7 @@ _GLUED: Final = re.compile(r"[^\W\d_]-?$|\w/$|[+]$")
 _NUMBERS_AS_WORDS: Final = frozenset(NUMBER_WORDS) - {"once"}
 _DAYS_ALSO_WORDS: Final = frozenset({"sun", "sat", "wed", "mon"})
 _MONTHS_ALSO_WORDS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "jul", "oct", "nov", "apr"})
+_BEFORE_A_PLACE: Final = frozenset({"the", "its", "his", "her", "their", "our", "my", "your"})
 _COUNTED: Final = frozenset({"hundred", "thousand", "million", "billion", "decade", "century"})
 """Words that are an amount after "a"."""
 
@@ -51,84 +51,18 @@ _NOON: Final = 720
 """Minutes."""
 
 _NOUNS: Final = 2
+_DASHES: Final = frozenset("-\u2010\u2011\u2013\u2014")
+_EACH: Final = frozenset({"a", "an", "each", "every"})
+_FURTHER: Final = frozenset({"to", "and", "or", "versus", "v", "vs"})
+"""Words between two numbers that share what stands after the second: "90 versus 3.6 micrograms", "5 to 10 million"."""
 _ENDINGS: Final = frozenset({"st", "nd", "rd", "th", "s"})
-DATE_KINDS: Final = frozenset({"year", "month", "day", "weekday", "clock"})
-DISCRETE_KINDS: Final = DATE_KINDS | {"ordinal"}
-"""Kinds that are equal or not; nothing lies between two of their values."""
-
-_EXACT: Final = 1e-9
-_ROUNDED: Final = 0.01
-_APPROXIMATE: Final = 0.1
-_SMALL: Final = 2
 _MAX_DIGITS: Final = 18
 """Longer digit strings are identifiers, not amounts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """One amount, date part or time of a sentence.
-
-    Attributes:
-        kind: ``number``, ``percent``, ``ordinal``, ``year``, ``month``, ``day``, ``weekday``, ``clock`` (minutes after
-            midnight), or a dimension of ``lexicon.UNITS``.
-        value: The value in the kind's base unit.
-        written: The number as written, before units and factors.
-        nouns: Stems of the words right after it ("patient" in "12 patients").
-        approximate: Whether the text itself loosens it ("about").
-        spelled: Whether the number is written in words.
-    """
-
-    kind: str
-    value: float
-    written: float
-    nouns: frozenset[str] = frozenset()
-    approximate: bool = False
-    spelled: bool = False
-
-    @property
-    def is_small_word(self) -> bool:
-        """Whether it is a plain "two", "first" or "half", which texts say without counting anything."""
-        return self.spelled and self.kind in {"number", "ordinal"} and self.written <= _SMALL
-
-
-def same_amount(claimed: Quantity, found: Quantity) -> bool:
-    """Tell whether evidence carries the claimed amount, rounding and stated approximation allowed.
-
-    Both are of one kind, or a share and its percentage, and equal within the claim's own precision.
-    """
-    kinds = {claimed.kind, found.kind}
-    if kinds == {"percent", "number"}:
-        return math.isclose(_as_percent(claimed), _as_percent(found))
-    if kinds in ({"year", "number"}, {"ordinal", "day"}):
-        return claimed.value == found.value
-    if len(kinds) > 1:
-        return False
-    difference = abs(claimed.value - found.value) / max(abs(claimed.value), abs(found.value), _EXACT)
-    if difference <= _EXACT or claimed.kind in DISCRETE_KINDS:
-        return difference <= _EXACT
-    if claimed.approximate or found.approximate:
-        return difference <= _APPROXIMATE
-    return difference <= _ROUNDED and claimed.value == _rounded_like(found.value, claimed.value)
-
-
-def _as_percent(amount: Quantity) -> float:
-    """Return a share as percent; a plain number from one is no share, which equals nothing."""
-    if amount.kind == "percent":
-        return amount.value
-    return amount.value * 100 if amount.value < 1 else math.nan
-
-
-def _rounded_like(value: float, model: float) -> float:
-    """Return ``value`` rounded to the significant digits that ``model`` is written with."""
-    if not value or not model or not math.isfinite(value):
-        return value
-    digits = len(f"{abs(model):.12g}".replace(".", "").strip("0").split("e")[0]) or 1
-    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
-
-
 def may_have_quantities(text: str, stems: frozenset[str]) -> bool:
     """Tell cheaply whether a sentence with these stems is worth scanning; most are not."""
-    return bool(_DIGIT.search(text)) or not stems.isdisjoint(_HINTS) or "May" in text
+    return bool(_DIGIT.search(text)) or not stems.isdisjoint(_HINTS) or "May" in text or " one " in text
 
 
 def names_amount(word: str) -> bool:
@@ -182,8 +116,13 @@ class _Scanner:
             self._add("month", MONTHS[word], index)
         elif word in WEEKDAYS and (word not in _DAYS_ALSO_WORDS or written.istitle()):
             self._add("weekday", WEEKDAYS[word], index)
-        elif word in ORDINAL_WORDS and word != "second":
+        elif word in ORDINAL_WORDS and (word != "second" or self._is_place(index)):
             self._add("ordinal", ORDINAL_WORDS[word], index, spelled=True)
+
+    def _is_place(self, index: int) -> bool:
+        """Tell the second of a row from a second of time."""
+        before = self._words[index - 1] if index else ""
+        return before in _BEFORE_A_PLACE or before.endswith(("'s", "\u2019s"))
 
     def _article(self, index: int) -> bool:
         return index > 0 and self._words[index - 1] == "a"
@@ -197,7 +136,7 @@ class _Scanner:
 
     def _digits(self, index: int) -> int:
         piece = self._pieces[index]
-        digits = piece[0].replace(",", "")
+        digits = piece[0].replace(",", "").replace("\u00b7", ".")
         if _GLUED.search(self._sentence[max(0, piece.start() - 2) : piece.start()]) or len(digits) > _MAX_DIGITS:
             return index + 1
         value = float(digits)
@@ -273,20 +212,50 @@ class _Scanner:
             after += 1
             multiplied = True
         last = after - 1
-        unit = UNITS.get(self._words[after]) if after < len(self._words) else None
+        shared = -1 if multiplied or kind != "number" else self._shared(after)
+        if shared >= 0 and self._words[shared] in MULTIPLIERS:
+            value *= MULTIPLIERS[self._words[shared]]
+        unit = UNITS.get(self._words[after]) if after < len(self._words) and not self._is_sliced(after) else None
         before = self._words[first - 1] if first else ""
         if unit is None and before in "$€£¥₹" and before:
             unit = UNITS[before]
         elif unit is not None:
             last = after
+        elif shared >= 0:
+            unit = UNITS.get(self._words[shared])
         elif self._words[after : after + 2] == ["per", "cent"]:
             unit, last = UNITS["%"], after + 1
         if unit is not None and not (kind == "year" and unit[0] == "time"):
             kind, value = unit[0], value * unit[1]
         elif multiplied:
             kind = "number"
-        self._add(kind, value, last, written=written, first=first, spelled=spelled)
+        self._add(kind, value, last, written=written, first=first, spelled=spelled, per=self._rate(last + 1))
         return last + 1
+
+    def _shared(self, index: int) -> int:
+        """Return where the unit or multiplier stands that a number shares with the next one; -1 if it shares none."""
+        if index >= len(self._words):
+            return -1
+        after = index + (self._words[index] in _FURTHER)
+        dashed = self._sentence[self._pieces[index - 1].end() : self._pieces[index].start()] in _DASHES
+        if (after == index and not dashed) or after + 1 >= len(self._words) or not self._pieces[after]["number"]:
+            return -1
+        word = self._words[after + 1]
+        return after + 1 if (word in UNITS or word in MULTIPLIERS) and not self._is_sliced(after + 1) else -1
+
+    def _is_sliced(self, index: int) -> bool:
+        """Tell whether a slash stands before a piece: "$600/month"."""
+        return self._sentence[self._pieces[index - 1].end() : self._pieces[index].start()].strip() == "/"
+
+    def _rate(self, index: int) -> str:
+        """Return the stem of what an amount before a piece is given for: "$600 a month", "per 1,000", "/ml"."""
+        if index >= len(self._words):
+            return ""
+        word, following = self._words[index], self._next(index)
+        if self._is_sliced(index):
+            return stem(word)
+        for_a_time = word in _EACH and UNITS.get(following, ("",))[0] == "time"
+        return stem(following) if word == "per" or for_a_time else ""
 
     def _takes_multiplier(self, index: int) -> bool:
         """Single letters scale a number only when glued to it: "5m" but not "5 m"."""
@@ -303,15 +272,21 @@ class _Scanner:
         written: float | None = None,
         first: int | None = None,
         spelled: bool = False,
+        per: str = "",
     ) -> None:
         nouns: list[str] = []
         for word in self._words[last + 1 : last + 5]:
+            if word[0].isdigit() or word in NUMBER_WORDS:
+                break
             if word[0].isalpha() and word not in FUNCTION_WORDS:
                 nouns.append(stem(word))
                 if len(nouns) == _NOUNS:
                     break
         start = last if first is None else first
+        before = self._words[start - 1] if start else ""
+        if not nouns and before[:1].isalpha() and before not in FUNCTION_WORDS and before not in NUMBER_WORDS:
+            nouns.append(stem(before))
         loosened = any(word in APPROXIMATIONS for word in self._words[max(0, start - 2) : start])
         self._found.append(
-            Quantity(kind, value, value if written is None else written, frozenset(nouns), loosened, spelled)
+            Quantity(kind, value, value if written is None else written, tuple(nouns), loosened, spelled, per)
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
-from spanforge.reference.grounding.lexicon import FUNCTION_WORDS, MONTHS, NEGATIONS, WEEKDAYS
+from spanforge.reference.grounding.amounts import Quantity
+from spanforge.reference.grounding.lexicon import FUNCTION_WORDS, MONTHS, NEGATIONS, QUALIFIERS, WEEKDAYS
 from spanforge.reference.grounding.negation import denied_tokens, is_negation
-from spanforge.reference.grounding.quantities import Quantity, may_have_quantities, quantities
+from spanforge.reference.grounding.quantities import may_have_quantities, quantities
 from spanforge.reference.grounding.stems import stem
 from spanforge.reference.grounding.text import TOKEN
 
@@ -76,10 +77,9 @@ class Sentence:
         return tuple(token.lower() for token in self.tokens if token[0].isalnum())
 
     @cached_property
-    def phrases(self) -> frozenset[tuple[str, str, str]]:
-        """Runs of three words in lower case, function words among them."""
-        words = self.reading
-        return frozenset(zip(words, words[1:], words[2:], strict=False))
+    def qualifiers(self) -> frozenset[str]:
+        """Its words of quantity, degree, order and certainty."""
+        return QUALIFIERS.intersection(self.reading)
 
     @cached_property
     def denied(self) -> frozenset[int]:

@@ -31,7 +31,7 @@ _ABBREVIATION_REACH: Final = 10
 """Characters looked back over for an abbreviation; the longest above is shorter."""
 
 TOKEN: Final = re.compile(
-    r"\d+(?:[.,:]\d+)+"  # 3.5  1,200  14:30
+    r"\d+(?:[.,:\u00b7]\d+)+"  # 3.5  1,200  14:30  1·5
     r"|(?:[A-Za-z]\.){2,}"  # U.S.
     r"|[^\W\d_]+[-\u2010\u2011]\d[^\W_]*"  # COVID-19
     r"|[^\W_]+(?:['\u2019][^\W\d_]+)*"  # words, UCP1, don't

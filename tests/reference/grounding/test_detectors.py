@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from spanforge.reference.grounding.alignment import align
 from spanforge.reference.grounding.contexts import PreparedContexts, sentences_of
 from spanforge.reference.grounding.contradiction import conflicts
-from spanforge.reference.grounding.features import WordWeights
+from spanforge.reference.grounding.features import WordWeights, examine
 
 
 def found(claim: str, evidence: str) -> set[str]:
@@ -27,6 +29,11 @@ def found(claim: str, evidence: str) -> set[str]:
         ("number", "The choir has 40 singers.", "The choir has 14 singers."),
         ("unit", "The bridge is 40 miles long.", "The bridge is 40 kilometres long."),
         ("unit", "The dose is 20 grams.", "The dose is 20 mg."),
+        ("unit", "The plan costs $600 a year.", "The plan costs $600/month."),
+        ("unit", "The rope is one metre long.", "The rope is one kilometre long."),
+        ("number", "The house has two bedrooms.", "The house has three bedrooms and two bathrooms."),
+        ("number", "It is the second largest lake.", "It is the third largest lake."),
+        ("number", "The theme was used for seasons eleven and twelve.", "Seasons thirteen and fourteen used the theme."),
         ("date", "The harbour opened in 1931.", "The harbour opened in 1913."),
         ("date", "The fair takes place in March.", "The fair takes place in April."),
         ("name", "The office moved to Madrid last year.", "The office moved to Lisbon last year."),
@@ -47,6 +54,14 @@ def test_a_contradiction_is_named(kind: str, claim: str, evidence: str):
         ("Sales did not fall in spring.", "Sales rose in spring."),
         ("The choir has 40 singers.", "The choir has forty singers."),
         ("The bridge is 40 km long.", "The bridge is 40,000 metres long."),
+        ("The plan costs $600 a month.", "The plan costs $600/month."),
+        ("The plan costs $600.", "The plan costs $600/month."),
+        ("The hazards were 1.56 to 5.69 times higher.", "The hazards were 1\u00b756-5\u00b769 times higher."),
+        ("The level was 90 versus 3.6 micrograms/ml.", "The level was 90 micrograms/ml v 3.6 micrograms/ml."),
+        ("The house has three bedrooms.", "The house has three bedrooms and two bathrooms."),
+        ("The pump stopped a second later.", "The pump stopped one second later."),
+        ("Additionally, hot water flushes the pipes.", "Text: hot water flushes the pipes."),
+        ("Aspirin is an effective treatment.", "CONCLUSIONS Our trial finds it is an effective treatment."),
         ("The harbour opened on 5 May 1931.", "The harbour opened on May 5, 1931."),
         ("Sweden was defeated by Norway in the final.", "Norway defeated Sweden in the final."),
         ("Sweden and Norway share a border.", "Norway and Sweden share a border."),
@@ -56,3 +71,27 @@ def test_a_contradiction_is_named(kind: str, claim: str, evidence: str):
 )
 def test_agreement_is_left_alone(claim: str, evidence: str):
     assert found(claim, evidence) == set()
+
+
+def features(claim: str, evidence: str) -> Mapping[str, float]:
+    return examine(sentences_of(claim), PreparedContexts.of([evidence]), WordWeights()).features
+
+
+def test_neighbouring_words_that_stay_together_are_adjacent():
+    text = "The chief engineer of the old bridge met the young mayor of Bonn."
+    assert features("The chief engineer met the mayor of Bonn.", text)["adjacent"] == 0.75
+    assert features("The young engineer met the chief mayor.", text)["adjacent"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "quarters"),
+    [("The pumps run at night.", 0), ("All pumps run at night.", 1), ("All pumps may run only at night.", 3)],
+)
+def test_each_word_of_quantity_or_certainty_that_the_evidence_lacks_counts(claim: str, quarters: int):
+    assert features(claim, "The pumps run at night.")["qualified"] == quarters / 4
+
+
+def test_a_contrary_beside_the_evidence_counts_where_the_word_is_not():
+    text = "The water was warm in June. The lake lies in Bavaria."
+    assert features("The lake in Bavaria had cold water.", text)["contrary"] == 1.0
+    assert features("The lake in Bavaria had warm water.", text)["contrary"] == 0.0

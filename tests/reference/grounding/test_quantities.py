@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanforge.reference.grounding.amounts import AmountIndex
-from spanforge.reference.grounding.quantities import quantities, same_amount
+from spanforge.reference.grounding.amounts import AmountIndex, same_amount
+from spanforge.reference.grounding.quantities import quantities
 
 
 def only(text: str):
