@@ -13,7 +13,8 @@ from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import normal
-from spanforge.reference.parsing.layout import Segment, pages_of
+from spanforge.reference.parsing.layout import pages_of
+from spanforge.reference.parsing.lines import Segment, lines_of, without_edges
 from spanforge.reference.parsing.tree import Block, markdown
 
 # PDFium keeps state for the whole process and must not be entered by two threads at once.
@@ -46,11 +47,12 @@ def _extract(document: Untyped) -> Extract:
     document.init_forms()
     read = [_Page(document, number) for number in range(len(document))]
     headings = _headings(document)
+    pages = without_edges([lines_of(page.segments) for page in read])
     sections = [
         Section(markdown([*blocks, *map(Block, page.notes)]), "markdown", number, headings.get(number, ""))
-        for number, (page, blocks) in enumerate(zip(read, pages_of([page.segments for page in read]), strict=True), 1)
+        for number, (page, blocks) in enumerate(zip(read, pages_of(pages), strict=True), 1)
     ]
-    nodes = (word for page in read for segment in page.segments for word in segment.text.split()[1:-1])
+    nodes = (cell.text for page in pages for line in page for cell in line)
     pictures = [str(number) for number, page in enumerate(read, 1) if page.is_picture]
     named = ", ".join(pictures[:_NAMED_PAGES]) + (" and others" if len(pictures) > _NAMED_PAGES else "")
     warnings = (f"Pages that are pictures without text, and were not read: {named}.",) if pictures else ()
