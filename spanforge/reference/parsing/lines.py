@@ -134,7 +134,8 @@ def _steps(page: int, text: str) -> set[tuple[str, int, int]]:
 
 
 def _is_number(text: str) -> bool:
-    return not any(map(str.isalpha, text))
+    """Tell whether a line says one number and no word."""
+    return len(_NUMBER.findall(text)) == 1 and not any(map(str.isalpha, text))
 
 
 def _value(number: str) -> int:

@@ -107,7 +107,8 @@ def workbook() -> bytes:
         "_rels/.rels": RELATIONS.format(outer),
         "xl/_rels/workbook.xml.rels": RELATIONS.format(inner),
         "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
-        '<sheet name="Output" sheetId="1" r:id="r1"/><sheet name="Pay" sheetId="2" state="hidden" r:id="r2"/></sheets></workbook>',
+        '<sheet name="Output" sheetId="1" r:id="r1"/>'
+        '<sheet name="Pay" sheetId="2" state="hidden" r:id="r2"/></sheets></workbook>',
         "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCode="0.0%"/></numFmts>'
         '<cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="9"/></cellXfs></styleSheet>',
         "xl/worksheets/a.xml": SHEET.format(CELLS, '<mergeCells count="1"><mergeCell ref="B3:B4"/></mergeCells>'),
@@ -230,6 +231,11 @@ def test_two_pages_are_enough_to_know_their_numbers() -> None:
     first = [(60, 760, "The filter is cleaned by a con-"), (290, 40, "- 7 -")]
     second = [(60, 760, "tractor from Hull."), (290, 40, "- 8 -")]
     assert said(first, second)[0] == "The filter is cleaned by a contractor from Hull."
+
+
+def test_rows_of_numbers_at_the_edge_of_a_page_are_text() -> None:
+    pages = [grid(700, 20, f"{n}.5|{n + 3}.9", f"{n}.7|{n + 8}.1", f"{n}.6|{n + 4}.4") for n in (1, 2)]
+    assert len(said(*pages)) == 6
 
 
 def test_a_letter_before_a_hyphen_keeps_it() -> None:
