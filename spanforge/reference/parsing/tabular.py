@@ -94,4 +94,4 @@ def _table_start(rows: Sequence[Sequence[str]]) -> int:
     start = next((place for place, row in enumerate(rows[:_PREAMBLE]) if 2 * _filled(row) > usual), 0)
     above = "".join("x" if cell else " " for cell in rows[start - 1]).rstrip() if start else ""
     # The upper row of a head leaves columns out; a title over the whole table does not.
-    return start - (" " in above and is_over_values(rows[start:]))
+    return start - (" " in above and above.count("x") > 1 and is_over_values(rows[start:]))

@@ -78,6 +78,11 @@ def test_a_second_table_of_a_sheet_has_a_head_of_its_own() -> None:
     assert "When: May; What: on; Took: 3" in said
 
 
+def test_a_title_over_a_later_column_is_no_head() -> None:
+    said = lines_of(",Ducks of the lake,,\n,,Year,Ducks,Geese\n,,2019,120,80\n,,2020,135,95\n", "a.csv")
+    assert said == ["Ducks of the lake", "Year: 2019; Ducks: 120; Geese: 80", "Year: 2020; Ducks: 135; Geese: 95"]
+
+
 # --- workbooks ---
 
 CELLS = (
