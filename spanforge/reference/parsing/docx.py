@@ -92,9 +92,10 @@ class _Word(Walk):
         said = parts(parts(node).get("pPr"))
         level, numbering = self._styles.get(attribute(said.get("pStyle"), "val"), (0, None))
         level = _outline(said) or level
-        if level:
-            return Block(text, "heading", level)
         numbering = _numbering(said) or numbering
+        if level:
+            counts = numbering is not None and "%" in self._levels.get(numbering, _Level()).pattern
+            return Block(f"{self._mark(numbering)} {text}" if numbering and counts else text, "heading", level)
         if numbering is None or numbering.number == "0":
             return Block(text)
         return Block(text, "item", numbering.depth, self._mark(numbering))

@@ -27,6 +27,8 @@ _NEW_PARAGRAPH: Final = 1.7
 _ITEM: Final = re.compile(
     r"(?P<mark>[\u2022\u25aa\u25cf\u25e6\u2023\u2043\uf0b7\u00b7*\u2013\u2014-]|\(?\w{1,2}[.)]) +(?=\S)"
 )
+_NOTE: Final = re.compile(r"(?:\d{1,2}|[*\u2020\u2021]) ?[A-Z]")
+"""How a note at the foot of a page begins."""
 _FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?][\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL)
 _CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
@@ -48,8 +50,11 @@ def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block]:
             yield from _table([_split(line, _inner(rows, reduce(_shared, map(_gaps, rows)))) for line in rows])
             yield from _paragraphs([_whole(line) for line in below], words)
         else:
-            for column in zip(*(_split(line, gutters) for line in group), strict=True):
-                yield from _paragraphs([_whole(cells) for cells in column if cells], words)
+            columns = zip(*(_split(line, gutters) for line in group), strict=True)
+            read = [list(_paragraphs([_whole(cells) for cells in column if cells], words)) for column in columns]
+            for above, below in pairwise(read):
+                _carry_over(above, below, words)
+            yield from (block for column in read for block in column)
 
 
 def _is_prose(cells: Line) -> bool:
@@ -73,7 +78,11 @@ def _parts(group: list[Line]) -> tuple[list[Line], list[Line], list[Line]]:
     left = min(line[0].left for line in group[first:last])
     while first and _column(group[first - 1][0], gutters):
         first -= 1
-    while last < len(group) and group[last][0].left > left - _GUTTER and _shared(gaps, _gaps(group[last])) == gaps:
+    while (
+        last < len(group)
+        and group[last][0].left > left - _GUTTER
+        and len(_shared(gaps, _gaps(group[last]))) == len(gaps)
+    ):
         last += 1
     return group[:first], group[first:last], group[last:]
 
@@ -162,10 +171,11 @@ def _paragraphs(lines: list[Segment], words: Counter[str]) -> Iterator[Block]:
     if not lines:
         return
     usual = median(line.height for line in lines)
+    step = median([above.top - below.top for above, below in pairwise(lines)] or [0.0])
     wide = max(line.right for line in lines)
     text, last = "", lines[0]
     for line in lines:
-        if text and _begins_anew(last, line, usual, wide):
+        if text and _begins_anew(last, line, usual, wide, step):
             yield _as_block(text)
             text = ""
         text = glued(text, line.text, words) if text else line.text
@@ -173,14 +183,20 @@ def _paragraphs(lines: list[Segment], words: Counter[str]) -> Iterator[Block]:
     yield _as_block(text)
 
 
-def _begins_anew(above: Segment, line: Segment, usual: float, wide: float) -> bool:
-    if (
-        above.top - line.top > _NEW_PARAGRAPH * max(above.height, usual)
-        or abs(above.height - line.height) > 0.2 * usual
-    ):
+def _begins_anew(above: Segment, line: Segment, usual: float, wide: float, step: float) -> bool:
+    if abs(above.height - line.height) > 0.2 * usual:
         return True
     short = above.right < above.left + 0.75 * (wide - above.left)
+    if above.top - line.top > _NEW_PARAGRAPH * max(above.height, usual):
+        # Lines may all stand wide apart, and a sentence go on over them.
+        wide_apart = above.top - line.top <= step / _CLOSER and not short
+        return not (wide_apart and _goes_on(above.text, line.text))
     return bool(_ITEM.match(line.text)) or (short and bool(ENDED.search(above.text)))
+
+
+def _goes_on(end: str, start: str) -> bool:
+    """Tell whether a sentence that has not ended may go on with a text."""
+    return not ENDED.search(end) and (start[:1].islower() or bool(_CJK.match(start)) or end.endswith(("-", ",")))
 
 
 def _as_block(text: str) -> Block:
@@ -202,13 +218,14 @@ def glued(above: str, below: str, words: Counter[str]) -> str:
 
 
 def _carry_over(above: list[Block], below: list[Block], words: Counter[str]) -> None:
-    """Move the rest of a sentence to the page where it begins."""
-    if not above or not below or {above[-1].kind, below[0].kind} - {"paragraph", "item"} or below[0].kind == "item":
+    """Move the rest of a sentence to the page or the column where it begins, which notes may stand below."""
+    last = max((place for place, block in enumerate(above) if not _NOTE.match(block.text)), default=-1)
+    if last < 0 or not below or {above[last].kind, below[0].kind} - {"paragraph", "item"} or below[0].kind == "item":
         return
-    end, start = above[-1].text, below[0].text
-    if ENDED.search(end) or not (start[:1].islower() or _CJK.match(start) or end.endswith(("-", ","))):
+    end, start = above[last].text, below[0].text
+    if not _goes_on(end, start):
         return
     sentence = _FIRST_SENTENCE.match(start)
     rest = sentence[0] if sentence else start
-    above[-1] = above[-1]._replace(text=glued(end, rest, words))
+    above[last] = above[last]._replace(text=glued(end, rest, words))
     below[0] = below[0]._replace(text=start[len(rest) :].strip())

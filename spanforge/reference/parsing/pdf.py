@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ _EMPTY: Final = 2
 _LONGEST_VALUE: Final = 1 << 16
 _IMAGE: Final = 3
 _NAMED_PAGES: Final = 20
+_UPSIDE_DOWN: Final = 0.2
+"""Radians that letters stand aslant at most to be upside down."""
 
 
 def parse_pdf(content: bytes) -> Extract:
@@ -101,7 +104,10 @@ class _Page:
                 continue
             if not raw.FPDFText_GetLooseCharBox(page, place, ctypes.byref(box)):
                 continue
-            one = Segment(box.left, box.bottom, box.right, box.top, _HYPHENS.get(letter, letter))
+            places = (box.left, box.bottom, box.right, box.top)
+            if abs(raw.FPDFText_GetCharAngle(page, place) - math.pi) < _UPSIDE_DOWN:
+                places = (-box.right, -box.top, -box.left, -box.bottom)
+            one = Segment(*places, _HYPHENS.get(letter, letter))
             # The letters of a ligature stand in one box.
             if runs and (glyph == (one.left, one.right) or runs[-1].goes_on_with(one)):
                 runs[-1] = runs[-1].joined(one, " " if blank else "")

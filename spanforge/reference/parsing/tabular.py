@@ -60,25 +60,28 @@ def _separator(text: str) -> str:
 
 def sections_of(rows: Iterable[Sequence[str]], heading: str = "") -> Iterator[Section]:
     """Yield the title over each table as text, then its rows under the names of their columns."""
-    for table in _tables(rows):
+    for table, is_preamble in _tables(rows):
         start = _table_start(table)
         yield Section("\n".join(" ".join(filter(None, row)) for row in table[:start]), heading=heading)
-        head, body = head_and_body(table[start:], head=len(table[start]) == 1 or None)
+        head, body = head_and_body(table[start:], head=False if is_preamble else len(table[start]) == 1 or None)
         yield from row_sections([*filter(None, [idle_head(head, body)]), *named(head, body)], heading)
 
 
-def _tables(rows: Iterable[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
-    """Yield the tables of a sheet: below an empty row, a head over values begins another one, unless it is wider."""
+def _tables(rows: Iterable[Sequence[str]]) -> Iterator[tuple[list[Sequence[str]], bool]]:
+    """Yield the tables of a sheet, and of each whether it only says something of a wider one below.
+
+    Below an empty row, a head over values begins another table.
+    """
     table: list[Sequence[str]] = []
     for filled, group in groupby(rows, any):
         part = list(group) if filled else []
         head = next((place for place, row in enumerate(part) if _filled(row) > 1), len(part))
-        if table and is_over_values(part[head:]) and _filled(part[head]) <= max(map(_filled, table)):
-            yield table
+        if table and is_over_values(part[head:]):
+            yield table, _filled(part[head]) > max(map(_filled, table))
             table = []
         table += part
     if table:
-        yield table
+        yield table, False
 
 
 def _filled(row: Sequence[str]) -> int:

@@ -78,6 +78,11 @@ def test_a_second_table_of_a_sheet_has_a_head_of_its_own() -> None:
     assert "When: May; What: on; Took: 3" in said
 
 
+def test_what_is_said_of_a_wider_table_is_no_head() -> None:
+    said = lines_of("Station,Holm\nUnit,mm\n\nDay,Rain,Wind\nMon,4,7\nTue,5,9\n", "a.csv")
+    assert said == ["Station; Holm", "Unit; mm", "Day: Mon; Rain: 4; Wind: 7", "Day: Tue; Rain: 5; Wind: 9"]
+
+
 def test_a_title_over_a_later_column_is_no_head() -> None:
     said = lines_of(",Ducks of the lake,,\n,,Year,Ducks,Geese\n,,2019,120,80\n,,2020,135,95\n", "a.csv")
     assert said == ["Ducks of the lake", "Year: 2019; Ducks: 120; Geese: 80", "Year: 2020; Ducks: 135; Geese: 95"]
@@ -257,11 +262,47 @@ def test_a_page_that_loses_words_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
+def test_a_sentence_goes_on_in_the_next_column_and_over_the_notes_of_a_page() -> None:
+    left = ["The old dam holds water for the", "three mills of the valley, and its", "keeper opens the gate each eve-"]
+    right = [
+        "ning at six. The ladder of the fish",
+        "stays open through the winter, since",
+        "salmon climb it in January too,",
+    ]
+    columns = [
+        (60 + 250 * x, 760 - 14 * y, text) for x, side in enumerate((left, right)) for y, text in enumerate(side)
+    ]
+    text = "\n".join(said([*columns, (60, 90, "4 Measured in 1951.")], [(60, 760, "as the keeper says.")]))
+    assert "the gate each evening at six." in text
+    assert "in January too, as the keeper says." in text
+
+
+def test_the_last_line_of_a_last_cell_may_be_the_longest() -> None:
+    page = [
+        *grid(700, 24, "Code|Meaning", "E1|No water.", "E2|The motor is"),
+        (270, 640, "too hot and must wait for long."),
+    ]
+    assert said(page)[-1] == "Code: E2; Meaning: The motor is too hot and must wait for long."
+
+
+def test_lines_that_stand_wide_apart_are_one_sentence() -> None:
+    page = [
+        (60, 700 - 24 * y, text)
+        for y, text in enumerate(["The valve of the tank opens", "each morning at the hour", "that the card says."])
+    ]
+    assert said(page) == ["The valve of the tank opens each morning at the hour that the card says."]
+
+
+def test_a_page_upside_down_is_read() -> None:
+    turned = placed([(0, 0, "The boat holds 12.")]).replace(b"0 0 Td", b"-1 0 0 -1 500 300 Tm")
+    assert read(turned, "a.pdf").sections[0].text == "The boat holds 12."
+
+
 # --- hidden things, notes, and bytes ---
 
 
-def word_with(body: str) -> bytes:
-    """A Word document with a body of its own."""
+def word_with(body: str, numbering: str = "") -> bytes:
+    """A Word document with a body and lists of its own."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(word(["x"]))) as source, zipfile.ZipFile(out, "w") as target:
         for entry in source.infolist():
@@ -269,6 +310,8 @@ def word_with(body: str) -> bytes:
             if entry.filename == "word/document.xml":
                 start, end = content.index(b"<w:body>") + len(b"<w:body>"), content.index(b"</w:body>")
                 content = content[:start] + body.encode() + content[end:]
+            if entry.filename == "word/numbering.xml":
+                content = content.replace(b"</w:numbering>", f"{numbering}</w:numbering>".encode())
             target.writestr(entry, content)
     return out.getvalue()
 
@@ -287,6 +330,22 @@ def test_a_row_of_word_may_begin_in_a_later_column() -> None:
     offset = '<w:trPr><w:gridBefore w:val="1"/></w:trPr>'
     body = f"<w:tbl>{row('Room', 'Mon', 'Tue')}{row('R1', 'Ada', 'Bo')}{row('Cy', 'Di', before=offset)}</w:tbl>"
     assert lines_of(word_with(body), "a.docx") == ["Room: R1; Mon: Ada; Tue: Bo", "Mon: Cy; Tue: Di"]
+
+
+def test_headings_of_word_have_their_numbers() -> None:
+    levels = "".join(
+        f'<w:lvl w:ilvl="{depth}"><w:numFmt w:val="decimal"/><w:lvlText w:val="{pattern}"/></w:lvl>'
+        for depth, pattern in enumerate(("%1", "%1.%2", ""))
+    )
+    used = '<w:num w:numId="7"><w:abstractNumId w:val="7"/></w:num>'
+    numbering = f'<w:abstractNum w:abstractNumId="7">{levels}</w:abstractNum>{used}'
+
+    def heading(text: str, depth: int) -> str:
+        place = f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="7"/></w:numPr><w:outlineLvl w:val="{depth}"/>'
+        return f"<w:p><w:pPr>{place}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+    body = heading("Scope", 0) + heading("Duties", 0) + heading("Keys", 1) + heading("Lamps", 2)
+    assert lines_of(word_with(body, numbering), "a.docx") == ["# 1 Scope", "# 2 Duties", "## 2.1 Keys", "### Lamps"]
 
 
 def test_notes_of_rich_text_are_read() -> None:
