@@ -34,6 +34,8 @@ _UNSEEN: Final = frozenset((
 ))  # fmt: skip
 _LINKED: Final = 0.8
 """Share of the letters of a `nav` that stand in links, from which on it is navigation; so is one without a sentence."""
+_FEWEST_BLANKS: Final = 3
+"""Blanks in a sentence of such a `nav`: an abbreviation, a date or a name with a stop is none."""
 _DATES: Final = (
     "meta[property='article:modified_time']", "meta[property='article:published_time']", "meta[name='last-modified']",
     "meta[http-equiv='last-modified' i]", "meta[name='dcterms.modified']", "meta[name='date']",
@@ -95,9 +97,10 @@ def _is_unseen(node: Untyped) -> bool:
         return True
     if tag != "nav" and attributes.get("role") != "navigation":
         return False
-    text = one_line(str(node.text(deep=True, separator=" ")))
+    texts = [one_line(text) for text in _texts(node)]
     linked = sum(len(one_line(str(link.text(deep=True)))) for link in node.css("a"))
-    return linked >= _LINKED * len(text) or not SENTENCE.search(text)
+    is_prose = any(SENTENCE.search(text) and text.count(" ") >= _FEWEST_BLANKS for text in texts)
+    return linked >= _LINKED * sum(map(len, texts)) or not is_prose
 
 
 def _texts(node: Untyped) -> Iterator[str]:

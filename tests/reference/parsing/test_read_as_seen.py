@@ -382,6 +382,8 @@ def test_navigation_with_a_sentence_at_the_end_of_its_paragraph_is_read() -> Non
         "<body><nav><p>Read part two first.</p><ul><li><a href=x>One</a></ul></nav><p>Text.</p></body>", "a.html"
     )
     assert "Read part two first." in said
+    menu = "<nav><span>St. Gallen</span> <a href=x>One</a> <span>9. May</span></nav>"
+    assert lines_of(f"<body>{menu}<p>Text.</p></body>", "a.html") == ["Text."]
 
 
 def test_several_stray_bytes_leave_the_rest_as_it_is() -> None:
