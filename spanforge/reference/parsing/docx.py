@@ -20,6 +20,7 @@ from spanforge.reference.parsing.walk import Walk
 _UNSEEN: Final = (
     "{*}del", "{*}moveFrom", "{*}instrText", "{*}delText", "{*}delInstrText", "{*}Fallback", "{*}docPartObj",
 )  # fmt: skip
+_UNREAD: Final = frozenset({"chart", "diagramData", "aFChunk"})
 _OFF: Final = frozenset({"0", "false", "off"})
 _HEADING: Final = ("heading ", "überschrift ", "titre ", "título ", "titolo ", "заголовок ")
 _NOTES: Final = (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment"))
@@ -64,7 +65,11 @@ def parse_docx(content: bytes) -> Extract:
     blocks += (block for root, kind in notes for block in word.notes(root, kind))
     blocks += word.edges(footers)
     nodes = (text for root in (document, *(root for root, _ in notes), *headers, *footers) for text in word.texts(root))
-    return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("docProps/core.xml")), nodes)
+    unread = sum(kind in _UNREAD for kind, _ in archive.relations(main).values())
+    warnings = (f"Charts, diagrams and inserted files that were not read: {unread}.",) if unread else ()
+    return Extract(
+        [Section(markdown(blocks), "markdown")], *properties(archive.xml("docProps/core.xml")), nodes, warnings
+    )
 
 
 class _Word(Walk):

@@ -301,8 +301,8 @@ def test_a_page_upside_down_is_read() -> None:
 # --- hidden things, notes, and bytes ---
 
 
-def word_with(body: str, numbering: str = "") -> bytes:
-    """A Word document with a body and lists of its own."""
+def word_with(body: str, numbering: str = "", relation: str = "") -> bytes:
+    """A Word document with a body, lists and a relation of its own."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(word(["x"]))) as source, zipfile.ZipFile(out, "w") as target:
         for entry in source.infolist():
@@ -310,6 +310,8 @@ def word_with(body: str, numbering: str = "") -> bytes:
             if entry.filename == "word/document.xml":
                 start, end = content.index(b"<w:body>") + len(b"<w:body>"), content.index(b"</w:body>")
                 content = content[:start] + body.encode() + content[end:]
+            if relation and entry.filename == "word/_rels/document.xml.rels":
+                content = content.replace(b"</Relationships>", f"{relation}</Relationships>".encode())
             if entry.filename == "word/numbering.xml":
                 content = content.replace(b"</w:numbering>", f"{numbering}</w:numbering>".encode())
             target.writestr(entry, content)
@@ -321,6 +323,12 @@ def test_hidden_letters_of_word_are_not_read() -> None:
     shown = '<w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>Shown.</w:t></w:r>'
     parsed = read(word_with(f"<w:p>{runs}{shown}</w:p>"), "a.docx")
     assert parsed.sections[0].text == "Seen.Shown."
+
+
+def test_a_chart_of_word_is_said_not_to_be_read() -> None:
+    relation = f'<Relationship Id="c1" Type="{OFFICE}/chart" Target="charts/chart1.xml"/>'
+    parsed = read(word_with("<w:p><w:r><w:t>Seen.</w:t></w:r></w:p>", relation=relation), "a.docx")
+    assert parsed.warnings == ("Charts, diagrams and inserted files that were not read: 1.",)
 
 
 def test_a_row_of_word_may_begin_in_a_later_column() -> None:
