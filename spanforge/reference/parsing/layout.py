@@ -30,7 +30,7 @@ _ITEM: Final = re.compile(
 _NOTE: Final = re.compile(r"(?:\d{1,2}|[*\u2020\u2021]) ?[A-Z]")
 """How a note at the foot of a page begins."""
 _FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?][\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL)
-_CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+_CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff20\uff3b-\uff40\uff5b-\uffef]")
 
 
 def pages_of(pages: Sequence[list[Line]]) -> list[list[Block]]:
