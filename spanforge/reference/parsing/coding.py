@@ -20,7 +20,7 @@ _MARKS: Final = (
 _DECLARED: Final = re.compile(rb"(?:charset|coding|encoding)\s*[=:]\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
 _HEAD: Final = 4_096
 _SAMPLE: Final = 1 << 16
-_MOST_DAMAGE: Final = 0.3
+_MOST_DAMAGE: Final = 0.5
 """Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 all the same."""
 _ALIASES: Final = {
     **dict.fromkeys(("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"), "cp1252"),

@@ -20,6 +20,8 @@ from spanforge.reference.parsing.walk import Walk
 _UNSEEN: Final = (
     "{*}del", "{*}moveFrom", "{*}instrText", "{*}delText", "{*}delInstrText", "{*}Fallback", "{*}docPartObj",
 )  # fmt: skip
+_UNREAD: Final = frozenset({"chart", "diagramData", "aFChunk"})
+_OFF: Final = frozenset({"0", "false", "off"})
 _HEADING: Final = ("heading ", "überschrift ", "titre ", "título ", "titolo ", "заголовок ")
 _NOTES: Final = (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment"))
 _WIDEST: Final = 100
@@ -51,19 +53,23 @@ def parse_docx(content: bytes) -> Extract:
     """
     archive = Archive(content)
     main = archive.main("word/document.xml")
-    document = archive.xml(main, _UNSEEN)
+    document = _shown(archive, main)
     if document is None or local(document) != "document":
         raise ParseError("The Word document is damaged, encrypted or not a .docx file.")
     folder = main.rpartition("/")[0]
     word = _Word(archive.xml(f"{folder}/styles.xml"), archive.xml(f"{folder}/numbering.xml"))
-    headers = [archive.xml(one, _UNSEEN) for one in archive.names(f"{folder}/header")]
-    footers = [archive.xml(one, _UNSEEN) for one in archive.names(f"{folder}/footer")]
-    notes = [(archive.xml(f"{folder}/{part}.xml", _UNSEEN), kind) for part, kind in _NOTES]
+    headers = [_shown(archive, one) for one in archive.names(f"{folder}/header")]
+    footers = [_shown(archive, one) for one in archive.names(f"{folder}/footer")]
+    notes = [(_shown(archive, f"{folder}/{part}.xml"), kind) for part, kind in _NOTES]
     blocks = [*word.edges(headers), *word.blocks(document)]
     blocks += (block for root, kind in notes for block in word.notes(root, kind))
     blocks += word.edges(footers)
     nodes = (text for root in (document, *(root for root, _ in notes), *headers, *footers) for text in word.texts(root))
-    return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("docProps/core.xml")), nodes)
+    unread = sum(kind in _UNREAD for kind, _ in archive.relations(main).values())
+    warnings = (f"Charts, diagrams and inserted files that were not read: {unread}.",) if unread else ()
+    return Extract(
+        [Section(markdown(blocks), "markdown")], *properties(archive.xml("docProps/core.xml")), nodes, warnings
+    )
 
 
 class _Word(Walk):
@@ -91,9 +97,10 @@ class _Word(Walk):
         said = parts(parts(node).get("pPr"))
         level, numbering = self._styles.get(attribute(said.get("pStyle"), "val"), (0, None))
         level = _outline(said) or level
-        if level:
-            return Block(text, "heading", level)
         numbering = _numbering(said) or numbering
+        if level:
+            counts = numbering is not None and "%" in self._levels.get(numbering, _Level()).pattern
+            return Block(f"{self._mark(numbering)} {text}" if numbering and counts else text, "heading", level)
         if numbering is None or numbering.number == "0":
             return Block(text)
         return Block(text, "item", numbering.depth, self._mark(numbering))
@@ -103,6 +110,10 @@ class _Word(Walk):
         goes_on = "vMerge" in said and attribute(said["vMerge"], "val") != "restart"
         span = whole_number(attribute(said.get("gridSpan"), "val"), least=1, most=_WIDEST)
         return [text or (above[0] if goes_on and above else ""), *[""] * (span - 1)]
+
+    def before(self, row: Untyped) -> list[str]:
+        left_out = parts(parts(row).get("trPr")).get("gridBefore")
+        return [""] * whole_number(attribute(left_out, "val"), most=_WIDEST)
 
     def _mark(self, numbering: _Numbering) -> str:
         number, depth = numbering
@@ -117,6 +128,16 @@ class _Word(Walk):
             level = self._levels.get(at, _Level())
             mark = mark.replace(f"%{place + 1}", _spelled(level.start + max(0, self._counts[at] - 1), level.form))
         return mark or f"{start + self._counts[numbering] - 1}."
+
+
+def _shown(archive: Archive, name: str) -> Untyped:
+    """Return the root of a part without what nobody sees."""
+    root = archive.xml(name, _UNSEEN)
+    for mark in list(root.iter("{*}vanish")) if root is not None else ():
+        run = mark.getparent().getparent()
+        if local(run) == "r" and attribute(mark, "val") not in _OFF:
+            run.getparent().remove(run)
+    return root
 
 
 def _style(style: Untyped) -> tuple[int, _Numbering | None]:

@@ -34,6 +34,8 @@ _UNSEEN: Final = frozenset((
 ))  # fmt: skip
 _LINKED: Final = 0.8
 """Share of the letters of a `nav` that stand in links, from which on it is navigation; so is one without a sentence."""
+_FEWEST_BLANKS: Final = 3
+"""Blanks in a sentence of such a `nav`: an abbreviation, a date or a name with a stop is none."""
 _DATES: Final = (
     "meta[property='article:modified_time']", "meta[property='article:published_time']", "meta[name='last-modified']",
     "meta[http-equiv='last-modified' i]", "meta[name='dcterms.modified']", "meta[name='date']",
@@ -95,9 +97,10 @@ def _is_unseen(node: Untyped) -> bool:
         return True
     if tag != "nav" and attributes.get("role") != "navigation":
         return False
-    text = one_line(str(node.text(deep=True)))
+    texts = [one_line(text) for text in _texts(node)]
     linked = sum(len(one_line(str(link.text(deep=True)))) for link in node.css("a"))
-    return linked >= _LINKED * len(text) or not SENTENCE.search(text)
+    is_prose = any(SENTENCE.search(text) and text.count(" ") >= _FEWEST_BLANKS for text in texts)
+    return linked >= _LINKED * sum(map(len, texts)) or not is_prose
 
 
 def _texts(node: Untyped) -> Iterator[str]:
@@ -216,8 +219,6 @@ def _flat_definitions(node: Untyped) -> Iterator[Untyped]:
 
 
 def _table(node: Untyped, depth: int) -> Iterator[Block]:
-    rows: list[list[str]] = []
-    aside: list[Block] = []
     spans: dict[int, tuple[int, str]] = {}
     parts = list(_parts(node))
     cells = [[cell for cell in _children(part) if cell.tag in {"td", "th"}] for part in parts if part.tag == "tr"]
@@ -227,14 +228,14 @@ def _table(node: Untyped, depth: int) -> Iterator[Block]:
             yield from _blocks(_children(part), depth)
     if layout:
         return
-    rows = [_row(row, spans, aside) for row in cells]
+    inside: list[list[Block]] = [[] for _ in cells]
+    rows = [_row(row, spans, inner) for row, inner in zip(cells, inside, strict=True)]
     marked = [bool(row) and all(cell.tag == "th" for cell in row) for row in cells[:3]]
     if marked == [True, True, False]:
-        rows[:2] = [one_head(*rows[:2])]
+        rows[:2], inside[:2] = [one_head(*rows[:2])], [inside[0] + inside[1]]
     head = True if marked[:1] == [True] and len(cells[0]) > 1 else None
     first = [cell.tag for cell in cells[0]] if cells else []
-    yield from table(rows, head=False if first == ["th", "td"] else head)
-    yield from aside
+    yield from table(rows, head=False if first == ["th", "td"] else head, inside=inside)
 
 
 def _parts(node: Untyped) -> Iterator[Untyped]:
@@ -255,7 +256,7 @@ def _is_layout(node: Untyped, rows: list[list[Untyped]]) -> bool:
     )
 
 
-def _row(cells: list[Untyped], spans: dict[int, tuple[int, str]], aside: list[Block]) -> list[str]:
+def _row(cells: list[Untyped], spans: dict[int, tuple[int, str]], inner: list[Block]) -> list[str]:
     row: list[str] = []
     for node in (*cells, None):
         while len(row) in spans:
@@ -267,7 +268,7 @@ def _row(cells: list[Untyped], spans: dict[int, tuple[int, str]], aside: list[Bl
         if node is None:
             continue
         text, rows_inside = cell(_blocks(_children(node)))
-        aside += rows_inside
+        inner += rows_inside
         spanned = (node.attributes.get(name) or "" for name in ("rowspan", "colspan"))
         down, across = (whole_number(one, least=1, most=100) for one in spanned)
         for said in (text, *[""] * (across - 1)):

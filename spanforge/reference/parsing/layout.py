@@ -1,169 +1,90 @@
-"""From places on pages to text: lines, columns, tables and paragraphs, in the order in which they are read."""
+"""From lines on pages to text: columns, tables and paragraphs, in the order in which they are read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
-from spanforge.reference.parsing.coding import normal
+from spanforge.reference.parsing.lines import ENDED, Line, Segment
 from spanforge.reference.parsing.tree import Block, table
 
-_SAME_LINE: Final = 0.5
-"""Share of their heights that two runs on one line have in common."""
 _GUTTER: Final = 6.0
 """Points between two columns at least."""
 _PROSE: Final = 3.5
 """Words in a cell on average, from which on columns are text rather than a table."""
 _FEWEST_LINES: Final = 3
-_EDGE_LINES: Final = 2
-_FEWEST_PAGES: Final = 3
-"""Pages on which a line at the edge says the same, from which on it belongs to the paper and not to the text."""
+_CLOSER: Final = 0.9
+"""Share of one distance that another one must be below to be nearer."""
+_OPEN_ROWS: Final = 1.4
+"""Heights of a line between rows, from which on lines in a cell stand closer than rows do."""
 _NEW_PARAGRAPH: Final = 1.7
 """Heights between two lines, from which on another paragraph begins."""
 _ITEM: Final = re.compile(
     r"(?P<mark>[\u2022\u25aa\u25cf\u25e6\u2023\u2043\uf0b7\u00b7*\u2013\u2014-]|\(?\w{1,2}[.)]) +(?=\S)"
 )
-_ENDED: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f][\"'\u201d\u2019)\]]*$")
+_NOTE: Final = re.compile(r"(?:\d{1,2}|[*\u2020\u2021]) ?[A-Z]")
+"""How a note at the foot of a page begins."""
 _FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?][\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL)
-_CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-_NUMBER: Final = re.compile(r"\d+|\b[ivxlc]+\b")
-_ROMAN: Final = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
-_LONGEST_NUMBER: Final = 9
+_CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff20\uff3b-\uff40\uff5b-\uffef]")
 
 
-class Segment(NamedTuple):
-    """A run of text in its box, in points from the lower left."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-    text: str
-
-    @property
-    def height(self) -> float:
-        """Height of the box, never 0."""
-        return max(1.0, self.top - self.bottom)
-
-    def overlap(self, other: Segment) -> float:
-        """Return which share of the lower box's height both have in common."""
-        shared = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return shared / min(self.height, other.height)
-
-    def goes_on_with(self, other: Segment) -> bool:
-        """Tell whether another run stands right behind this one, nearer than a letter is high."""
-        near = -_SAME_LINE * self.height < other.left - self.right < max(self.height, other.height)
-        return near and self.overlap(other) > _SAME_LINE
-
-    def joined(self, other: Segment, between: str) -> Segment:
-        """Return both as one."""
-        text = f"{self.text}{between}{other.text}"
-        return Segment(
-            min(self.left, other.left), min(self.bottom, other.bottom), max(self.right, other.right),
-            max(self.top, other.top), text,
-        )  # fmt: skip
-
-    def cleaned(self) -> Segment:
-        """Return it with its text in the form that all texts have; halves of one character are put together."""
-        whole = self.text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return self._replace(text=normal(whole))
-
-
-Line = list[Segment]
-
-
-def pages_of(pages: Sequence[Sequence[Segment]]) -> list[list[Block]]:
+def pages_of(pages: Sequence[list[Line]]) -> list[list[Block]]:
     """Return the text of each page in blocks; a sentence that goes on over a page stands whole on the first."""
-    lined = _without_edges([lines_of(page) for page in pages])
-    words = Counter(re.findall(r"\w+-\w+", " ".join(cell.text for page in lined for line in page for cell in line)))
-    read = [list(_blocks(lines, words)) for lines in lined]
+    words = Counter(re.findall(r"\w+-\w+", " ".join(cell.text for page in pages for line in page for cell in line)))
+    read = [list(_blocks(lines, words)) for lines in pages]
     for above, below in pairwise(read):
         _carry_over(above, below, words)
     return read
 
 
-def lines_of(segments: Iterable[Segment]) -> list[Line]:
-    """Return lines from the top, each of cells from the left."""
-    lines: list[Line] = []
-    for one in sorted(segments, key=lambda s: -(s.top + s.bottom)):
-        near = next((line for line in lines[-3:] if any(one.overlap(cell) > _SAME_LINE for cell in line)), None)
-        if near is None:
-            lines.append([one])
-        else:
-            near.append(one)
-    return [_cells(line) for line in lines]
-
-
-def _cells(line: Line) -> Line:
-    cells: Line = []
-    for one in sorted(line):
-        if cells and cells[-1].goes_on_with(one):
-            close = one.left - cells[-1].right < 0.15 * cells[-1].height
-            cells[-1] = cells[-1].joined(one, "" if close else " ")
-        else:
-            cells.append(one)
-    return cells
-
-
-def _without_edges(pages: list[list[Line]]) -> list[list[Line]]:
-    """Leave out what the paper says at the edge of many pages: page numbers, and what stands there once more.
-
-    A page that says nothing else is left as it is.
-    """
-    said = {(number, _text(line)) for number, page in enumerate(pages) for line in _edge(page)}
-    often = Counter(text for _, text in said)
-    in_step = Counter(step for number, text in said for step in _steps(number, text))
-    seen: set[str] = set()
-    kept: list[list[Line]] = []
-    for number, page in enumerate(pages):
-        left_out: list[Line] = []
-        for line in _edge(page):
-            text = _text(line)
-            counts_pages = any(in_step[step] >= _FEWEST_PAGES for step in _steps(number, text))
-            if counts_pages or (text in seen and often[text] >= _FEWEST_PAGES):
-                left_out.append(line)
-        seen |= {_text(line) for line in _edge(page)}
-        kept.append([line for line in page if line not in left_out] or page)
-    return kept
-
-
-def _edge(page: list[Line]) -> list[Line]:
-    return page[:_EDGE_LINES] + page[_EDGE_LINES:][-_EDGE_LINES:]
-
-
-def _text(line: Line) -> str:
-    return " ".join(cell.text for cell in line).lower()
-
-
-def _steps(page: int, text: str) -> set[tuple[str, int, int]]:
-    """Return of each number in a line: the line without its numbers, which it is, and how far ahead of the page."""
-    shape = _NUMBER.sub("#", text)
-    return {(shape, place, _value(one) - page) for place, one in enumerate(_NUMBER.findall(text))}
-
-
-def _value(number: str) -> int:
-    if number.isdecimal():
-        return int(number[:_LONGEST_NUMBER])
-    digits = [_ROMAN[letter] for letter in number]
-    return sum(-one if one < after else one for one, after in pairwise([*digits, 0]))
-
-
 def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block]:
     for group, gutters in _groups(lines):
-        places = range(len(gutters) + 1)
-        split = [[[cell for cell in line if _column(cell, gutters) == one] for one in places] for line in group]
-        cells = [cell for line in group for cell in line]
-        prose = sum(len(cell.text.split()) + len(_CJK.findall(cell.text)) / 2 for cell in cells) / len(cells)
-        if gutters and (prose < _PROSE or len(group) < _FEWEST_LINES):
-            yield from _table(split)
+        if gutters and (len(group) < _FEWEST_LINES or not _is_prose([cell for line in group for cell in line])):
+            above, rows, below = _parts(group)
+            yield from _paragraphs([_whole(line) for line in above], words)
+            yield from _table([_split(line, _inner(rows, reduce(_shared, map(_gaps, rows)))) for line in rows])
+            yield from _paragraphs([_whole(line) for line in below], words)
         else:
-            for column in zip(*split, strict=True):
-                yield from _paragraphs([_whole(cells) for cells in column if cells], words)
+            columns = zip(*(_split(line, gutters) for line in group), strict=True)
+            read = [list(_paragraphs([_whole(cells) for cells in column if cells], words)) for column in columns]
+            for above, below in pairwise(read):
+                _carry_over(above, below, words)
+            yield from (block for column in read for block in column)
+
+
+def _is_prose(cells: Line) -> bool:
+    """Tell whether columns are text that runs on, rather than a table."""
+    words = sum(len(cell.text.split()) + len(_CJK.findall(cell.text)) / 2 for cell in cells) / len(cells)
+    runs_on = sum(cell.text[:1].islower() for cell in cells) > len(cells) / 2
+    return words >= (_PROSE - 1 if runs_on else _PROSE)
+
+
+def _split(line: Line, gutters: list[float]) -> list[Line]:
+    """Return the cells of a line by their columns."""
+    return [[cell for cell in line if _column(cell, gutters) == place] for place in range(len(gutters) + 1)]
+
+
+def _parts(group: list[Line]) -> tuple[list[Line], list[Line], list[Line]]:
+    """Return a title over a table, its rows, and text below it: lines of one cell that do not stand in a column."""
+    full = [place for place, line in enumerate(group) if len(line) > 1]
+    first, last = full[0], full[-1] + 1
+    gaps = reduce(_shared, map(_gaps, group[first:last]))
+    gutters = _inner(group[first:last], gaps)
+    left = min(line[0].left for line in group[first:last])
+    while first and _column(group[first - 1][0], gutters):
+        first -= 1
+    while (
+        last < len(group)
+        and group[last][0].left > left - _GUTTER
+        and len(_shared(gaps, _gaps(group[last]))) == len(gaps)
+    ):
+        last += 1
+    return group[:first], group[first:last], group[last:]
 
 
 def _groups(lines: list[Line]) -> Iterator[tuple[list[Line], list[float]]]:
@@ -213,10 +134,9 @@ def _whole(line: Line) -> Segment:
 
 def _table(lines: list[list[Line]]) -> Iterator[Block]:
     rows: list[list[str]] = []
-    for line in lines:
+    for line, goes_on in zip(lines, _going_on(lines), strict=True):
         row = [" ".join(cell.text for cell in cells) for cells in line]
-        if rows and not row[0]:
-            # The second line of a cell above.
+        if goes_on:
             rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], row, strict=True)]
         else:
             rows.append(row)
@@ -224,14 +144,38 @@ def _table(lines: list[list[Line]]) -> Iterator[Block]:
     yield from (Block(" ".join(row)) for row in rows) if labelled else table(rows)
 
 
+def _going_on(lines: list[list[Line]]) -> list[bool]:
+    """Tell of each line of a table whether it goes on with the row above.
+
+    A line without a first cell belongs to the nearer of its neighbours, unless it stands as far from both as rows do.
+    """
+    boxes = [_whole([cell for cells in line for cell in cells]) for line in lines]
+    steps = [above.top - below.top for above, below in pairwise(boxes)]
+    usual = median(
+        [step for step, (above, below) in zip(steps, pairwise(lines), strict=True) if above[0] and below[0]] or [0]
+    )
+    goes_on = [False] * (len(lines) + 1)
+    upwards = True
+    for place, (line, box, above, below) in enumerate(zip(lines, boxes, [1e9, *steps], [*steps, 1e9], strict=True)):
+        near = min(above, below)
+        apart = place == 0 or (sum(map(bool, line)) > 1 and near > _OPEN_ROWS * box.height)
+        if line[0] or (apart and near >= _CLOSER * usual):
+            upwards = True
+            continue
+        upwards = above < _CLOSER * below or (upwards and below >= _CLOSER * above)
+        goes_on[place + (not upwards)] = True
+    return goes_on[:-1]
+
+
 def _paragraphs(lines: list[Segment], words: Counter[str]) -> Iterator[Block]:
     if not lines:
         return
     usual = median(line.height for line in lines)
+    step = median([above.top - below.top for above, below in pairwise(lines)] or [0.0])
     wide = max(line.right for line in lines)
     text, last = "", lines[0]
     for line in lines:
-        if text and _begins_anew(last, line, usual, wide):
+        if text and _begins_anew(last, line, usual, wide, step):
             yield _as_block(text)
             text = ""
         text = glued(text, line.text, words) if text else line.text
@@ -239,14 +183,20 @@ def _paragraphs(lines: list[Segment], words: Counter[str]) -> Iterator[Block]:
     yield _as_block(text)
 
 
-def _begins_anew(above: Segment, line: Segment, usual: float, wide: float) -> bool:
-    if (
-        above.top - line.top > _NEW_PARAGRAPH * max(above.height, usual)
-        or abs(above.height - line.height) > 0.2 * usual
-    ):
+def _begins_anew(above: Segment, line: Segment, usual: float, wide: float, step: float) -> bool:
+    if abs(above.height - line.height) > 0.2 * usual:
         return True
     short = above.right < above.left + 0.75 * (wide - above.left)
-    return bool(_ITEM.match(line.text)) or (short and bool(_ENDED.search(above.text)))
+    if above.top - line.top > _NEW_PARAGRAPH * max(above.height, usual):
+        # Lines may all stand wide apart, and a sentence go on over them.
+        wide_apart = above.top - line.top <= step / _CLOSER and not short
+        return not (wide_apart and _goes_on(above.text, line.text))
+    return bool(_ITEM.match(line.text)) or (short and bool(ENDED.search(above.text)))
+
+
+def _goes_on(end: str, start: str) -> bool:
+    """Tell whether a sentence that has not ended may go on with a text."""
+    return not ENDED.search(end) and (start[:1].islower() or bool(_CJK.match(start)) or end.endswith(("-", ",")))
 
 
 def _as_block(text: str) -> Block:
@@ -261,20 +211,21 @@ def glued(above: str, below: str, words: Counter[str]) -> str:
     """Return two lines as one: a hyphen at the end goes, unless the word has one elsewhere too."""
     if above.endswith("-") and above[-2:-1].isalpha() and below[:1].islower():
         first, second = re.split(r"[^\w]+", above[:-1])[-1], re.split(r"[^\w]+", below)[0]
-        return above + below if words[f"{first}-{second}"] else above[:-1] + below
+        return above + below if len(first) == 1 or words[f"{first}-{second}"] else above[:-1] + below
     if _CJK.match(above[-1:]) and _CJK.match(below[:1]):
         return above + below
     return f"{above} {below}"
 
 
 def _carry_over(above: list[Block], below: list[Block], words: Counter[str]) -> None:
-    """Move the rest of a sentence to the page where it begins."""
-    if not above or not below or {above[-1].kind, below[0].kind} - {"paragraph", "item"} or below[0].kind == "item":
+    """Move the rest of a sentence to the page or the column where it begins, which notes may stand below."""
+    last = max((place for place, block in enumerate(above) if not _NOTE.match(block.text)), default=-1)
+    if last < 0 or not below or {above[last].kind, below[0].kind} - {"paragraph", "item"} or below[0].kind == "item":
         return
-    end, start = above[-1].text, below[0].text
-    if _ENDED.search(end) or not (start[:1].islower() or _CJK.match(start) or end.endswith(("-", ","))):
+    end, start = above[last].text, below[0].text
+    if not _goes_on(end, start):
         return
     sentence = _FIRST_SENTENCE.match(start)
     rest = sentence[0] if sentence else start
-    above[-1] = above[-1]._replace(text=glued(end, rest, words))
+    above[last] = above[last]._replace(text=glued(end, rest, words))
     below[0] = below[0]._replace(text=start[len(rest) :].strip())

@@ -16,6 +16,8 @@ _UNSEEN: Final = (
     "{*}tracked-changes", "{*}automatic-styles", "{*}scripts", "{*}font-face-decls", "{*}sequence-decls",
     "{*}bookmark", "{*}object", "{*}binary-data", "{*}page-number", "{*}image", "{http://purl.org/dc/elements/1.1/}*",
 )  # fmt: skip
+_EDGES: Final = frozenset(f"{edge}{pages}" for edge in ("header", "footer") for pages in ("", "-left", "-first"))
+"""What stands at the edge of each page, of those on the left, and of the first."""
 _MOST_REPEATED: Final = 20
 _DEEPEST: Final = 10
 
@@ -31,20 +33,27 @@ def parse_opendocument(content: bytes) -> Extract:
     if root is None:
         raise ParseError("The document is damaged, encrypted or not an OpenDocument file.")
     walk = _Text()
-    edges = nearest(archive.xml("styles.xml", _UNSEEN), {"header", "footer"})
-    blocks = [*(block for edge in edges for block in walk.blocks(edge)), *walk.blocks(root)]
-    return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("meta.xml")), walk.texts(root))
+    edges = list(nearest(archive.xml("styles.xml", _UNSEEN), _EDGES))
+    blocks = [*{block.text: block for edge in edges for block in walk.blocks(edge)}.values(), *walk.blocks(root)]
+    nodes = (text for one in (*edges, root) for text in walk.texts(one))
+    return Extract([Section(markdown(blocks), "markdown")], *properties(archive.xml("meta.xml")), nodes)
 
 
 class _Text(Walk):
     spoken = frozenset()
     instead: ClassVar = {"s": " ", "tab": " ", "line-break": "\n"}
-    aside = frozenset({"note", "annotation", "text-box"})
+    aside = frozenset({"note", "annotation", "frame", "g", "custom-shape", "rect", "ellipse"})
 
     def __init__(self) -> None:
         super().__init__()
         self._depth = -1
-        self.readers |= {"h": self.paragraph, "list": self._list, "list-item": self._item, "list-header": self._item}
+        self.readers |= {
+            "h": self.paragraph,
+            "desc": self.paragraph,
+            "list": self._list,
+            "list-item": self._item,
+            "list-header": self._item,
+        }
 
     def block(self, node: Untyped, text: str) -> Block:
         level = attribute(node, "outline-level")

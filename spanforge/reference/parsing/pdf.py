@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import normal
-from spanforge.reference.parsing.layout import Segment, pages_of
+from spanforge.reference.parsing.layout import pages_of
+from spanforge.reference.parsing.lines import Segment, lines_of, without_edges
 from spanforge.reference.parsing.tree import Block, markdown
 
 # PDFium keeps state for the whole process and must not be entered by two threads at once.
@@ -28,6 +30,8 @@ _EMPTY: Final = 2
 _LONGEST_VALUE: Final = 1 << 16
 _IMAGE: Final = 3
 _NAMED_PAGES: Final = 20
+_UPSIDE_DOWN: Final = 0.2
+"""Radians that letters stand aslant at most to be upside down."""
 
 
 def parse_pdf(content: bytes) -> Extract:
@@ -46,11 +50,12 @@ def _extract(document: Untyped) -> Extract:
     document.init_forms()
     read = [_Page(document, number) for number in range(len(document))]
     headings = _headings(document)
+    pages = without_edges([lines_of(page.segments) for page in read])
     sections = [
         Section(markdown([*blocks, *map(Block, page.notes)]), "markdown", number, headings.get(number, ""))
-        for number, (page, blocks) in enumerate(zip(read, pages_of([page.segments for page in read]), strict=True), 1)
+        for number, (page, blocks) in enumerate(zip(read, pages_of(pages), strict=True), 1)
     ]
-    nodes = (word for page in read for segment in page.segments for word in segment.text.split()[1:-1])
+    nodes = (cell.text for page in pages for line in page for cell in line)
     pictures = [str(number) for number, page in enumerate(read, 1) if page.is_picture]
     named = ", ".join(pictures[:_NAMED_PAGES]) + (" and others" if len(pictures) > _NAMED_PAGES else "")
     warnings = (f"Pages that are pictures without text, and were not read: {named}.",) if pictures else ()
@@ -99,7 +104,10 @@ class _Page:
                 continue
             if not raw.FPDFText_GetLooseCharBox(page, place, ctypes.byref(box)):
                 continue
-            one = Segment(box.left, box.bottom, box.right, box.top, _HYPHENS.get(letter, letter))
+            places = (box.left, box.bottom, box.right, box.top)
+            if abs(raw.FPDFText_GetCharAngle(page, place) - math.pi) < _UPSIDE_DOWN:
+                places = (-box.right, -box.top, -box.left, -box.bottom)
+            one = Segment(*places, _HYPHENS.get(letter, letter))
             # The letters of a ligature stand in one box.
             if runs and (glyph == (one.left, one.right) or runs[-1].goes_on_with(one)):
                 runs[-1] = runs[-1].joined(one, " " if blank else "")

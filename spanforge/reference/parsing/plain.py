@@ -14,6 +14,8 @@ from spanforge.reference.parsing.tree import Block, markdown, table
 _FRONT_MATTER: Final = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
 _ROW: Final = re.compile(r"^.*\|\s*$")
 _START: Final = "{\\rtf"
+_NOTE: Final = re.compile(r"\{(?:\\\*)?\s*\\footnote\b")
+_BRACE: Final = re.compile(r"\\.|[{}]", re.DOTALL)
 _TITLE: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
@@ -38,7 +40,7 @@ def parse_rtf(content: bytes) -> Extract:
     text = content.decode("latin-1")
     if not text.lstrip().startswith(_START):
         raise ParseError("The file is not RTF, as its name says.")
-    plain = normal(str(load("striprtf.striprtf", "reference").rtf_to_text(text, errors="replace")))
+    plain = normal(str(load("striprtf.striprtf", "reference").rtf_to_text(_notes_last(text), errors="replace")))
     blocks: list[Block] = []
     rows: list[list[str]] = []
     for line in [*plain.split("\n"), ""]:
@@ -49,3 +51,22 @@ def parse_rtf(content: bytes) -> Extract:
         rows = []
         blocks.append(Block(line))
     return Extract([Section(markdown(blocks), "markdown")])
+
+
+def _notes_last(text: str) -> str:
+    """Return a rich text with its notes as paragraphs at its end, which what reads it would leave out."""
+    kept: list[str] = []
+    notes: list[str] = []
+    position = 0
+    while note := _NOTE.search(text, position):
+        depth, end = 0, len(text)
+        for brace in _BRACE.finditer(text, note.start()):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if not depth:
+                end = brace.end()
+                break
+        kept.append(text[position : note.start()])
+        notes.append(f"\\par {{{text[note.end() : end]}")
+        position = end
+    rest = text[position:].rstrip().removesuffix("}")
+    return "".join([*kept, rest, *notes, "}"]) if notes else text

@@ -22,6 +22,8 @@ _LONGEST_NAME: Final = 80
 """Characters of a cell that may be the name of a column; a longer one is text."""
 _LONGEST_NUMBER: Final = 10
 SENTENCE: Final = re.compile(r"[.!?\u3002](?:\s|$)")
+_LONGEST_UNIT: Final = 8
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,:/%\s]*\d[\d.,:/%\s]*")
 
 
@@ -69,23 +71,67 @@ def _written(block: Block) -> str:
             return block.text.strip()
 
 
-def table(rows: Iterable[Sequence[str]], *, head: bool | None = None) -> Iterator[Block]:
-    """Yield the rows of a table.
+def table(
+    rows: Iterable[Sequence[str]], *, head: bool | None = None, inside: Iterable[Sequence[Block]] = ()
+) -> Iterator[Block]:
+    """Yield the rows of a table; a title that fills one cell above its head stands as text.
 
     Args:
         rows: Cells of each row.
         head: Whether the first row names the columns; absent, it is told from what stands in it.
+        inside: What stands in tables within the cells of each row, and is read behind it.
     """
-    kept = [row for row in ([one_line(cell) for cell in row] for row in rows) if any(row)]
-    if not kept:
-        return
-    if max(len(row) for row in kept) == 1 or len(kept) == 1:
-        yield from (Block(JOINT.join(filter(None, row))) for row in kept)
-        return
-    named = names_columns(kept[0]) if head is None else head
-    names = kept[0] if named else []
-    for row in kept[named:]:
-        yield Block(row_text(names if sum(map(bool, row)) > 1 or len(names) == len(row) == 1 else [], row), "row")
+    pairs = zip_longest(([one_line(cell) for cell in row] for row in rows), inside, fillvalue=())
+    kept = [(row, inner) for row, inner in pairs if any(row) or inner]
+    cells = [row for row, _ in kept]
+    start = next((place for place, row in enumerate(cells) if sum(map(bool, row)) > 1), len(cells))
+    if start and len(max(cells, key=len)) == len(("label", "value")):
+        head = is_over_values(cells[start:])
+    names, body = head_and_body(cells[start:], head=head)
+    lines = [JOINT.join(filter(None, row)) for row in cells[: len(cells) - len(body)]]
+    if start < len(lines):
+        lines[start:] = [*[""] * (len(lines) - start - 1), idle_head(names, body)]
+    lines += named(names, body)
+    for place, (text, (_, inner)) in enumerate(zip(lines, kept, strict=True)):
+        yield Block(text, "paragraph" if place < start or len(kept) == 1 else "row")
+        yield from inner
+
+
+def head_and_body(
+    rows: Sequence[Sequence[str]], *, head: bool | None = None
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the names of the columns, from one row or two, and the rows below; none without a head."""
+    if not rows[1:] or not (names_columns(rows[0]) if head is None else head):
+        return [], rows
+    upper, lower = rows[:2]
+    if head is None and is_over_values(rows[1:]) and ("" in upper or _are_units(lower)):
+        return one_head(upper, lower), rows[2:]
+    return upper, rows[1:]
+
+
+def named(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines that name their columns; a row of a single cell is text."""
+    return [row_text(names if _is_under(names, row) else [], row) for row in rows]
+
+
+def idle_head(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a head as a line of its own where no row says one of its names, else nothing."""
+    columns = list(zip_longest(*(row for row in rows if _is_under(names, row)), fillvalue=""))
+    is_idle = any(name and not any(column) for name, column in zip_longest(names, columns, fillvalue=()))
+    return JOINT.join(filter(None, names)) if is_idle else ""
+
+
+def _is_under(names: Sequence[str], row: Sequence[str]) -> bool:
+    return sum(map(bool, row)) > 1 or len(names) == len(row) == 1
+
+
+def is_over_values(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a row of names stands over one with values."""
+    return [names_columns(row) for row in rows[:2]] == [True, False]
+
+
+def _are_units(row: Sequence[str]) -> bool:
+    return not row[0] and all(len(cell) <= _LONGEST_UNIT for cell in row)
 
 
 def cell(blocks: Iterable[Block]) -> tuple[str, list[Block]]:
@@ -108,9 +154,14 @@ def one_head(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 
 def names_columns(row: Sequence[str]) -> bool:
-    """Tell whether a first row names columns: short, no sentence, and no number among its cells."""
+    """Tell whether a first row names columns: short, no sentence, and no number among its cells but years in a row."""
     filled = [cell for cell in row if cell]
-    return len(filled) > 1 and not any(_is_value(cell) for cell in filled)
+    values = [cell for cell in filled if _is_value(cell)]
+    return len(filled) > 1 and (not values or (values != filled and _are_years(values)))
+
+
+def _are_years(cells: Sequence[str]) -> bool:
+    return all(map(_YEAR.fullmatch, cells)) and {int(b) - int(a) for a, b in pairwise(cells)} in ({1}, {-1})
 
 
 def _is_value(cell: str) -> bool:

@@ -56,6 +56,11 @@ class Walk:
         del node, above
         return [text]
 
+    def before(self, row: Untyped) -> list[str]:
+        """Return the columns that a row leaves out before its first cell."""
+        del row
+        return []
+
     def paragraph(self, node: Untyped) -> list[Block]:
         """Return a paragraph, and what stands aside of it."""
         aside: list[Block] = []
@@ -63,17 +68,18 @@ class Walk:
         return [self.block(node, text), *aside] if text else aside
 
     def table(self, node: Untyped) -> list[Block]:
-        """Return the rows of a table, and behind them those of the tables in its cells."""
+        """Return the rows of a table, and behind each those of the tables in its cells."""
         rows: list[list[str]] = []
-        inner: list[Block] = []
+        inside: list[list[Block]] = []
         for row in nearest(node, _ROWS):
             above = rows[-1] if rows else []
-            rows.append([])
+            rows.append(self.before(row))
+            inside.append([])
             for part in nearest(row, _CELLS):
                 text, rows_inside = cell(self.blocks(part))
-                inner += rows_inside
+                inside[-1] += rows_inside
                 rows[-1] += self.columns(part, text, above[len(rows[-1]) :])
-        return [*table(rows), *inner]
+        return list(table(rows, inside=inside))
 
     def texts(self, root: Untyped) -> Iterator[str]:
         """Yield the text nodes of a part, whatever the walk makes of them."""
