@@ -26,6 +26,7 @@ from spanforge.namespaces.stages import GENERATED, QUERY, SESSION
 from spanforge.sdk._context import bound
 from spanforge.sdk._from_settings import cleaner_of, limits_of, policy_of
 from spanforge.sdk._held_back import HeldBack
+from spanforge.sdk._shown import LISTENERS, LISTS, Shown
 from spanforge.sdk._surroundings import active_span, need_stack
 from spanforge.sessions.sampling import always_kept, is_sampled
 from spanforge.sessions.table import Session, SessionTable
@@ -283,9 +284,22 @@ class Runtime:
                 if payload.get("query_hash") == "":
                     payload["query_hash"] = session.query_hash
                 self._emit_stage(event_type, session, payload, size)
+                if LISTENERS:
+                    session.shown = session.shown or Shown()
+                    session.shown.heard(event_type, payload)
             else:
                 self._emit_orphan(event_type, session_id, payload, size)
         self.dispatcher.emitted()
+        if LISTENERS and event_type in LISTS:
+            for listen in LISTENERS:
+                listen(session_id, event_type, payload)
+
+    def shown(self, session_id: str) -> list[str]:
+        """Return the chunks that a session's lists give a model to read that is called now."""
+        with self._lock:
+            session = self._table.peek(session_id)
+            shown: Shown | None = None if session is None else session.shown
+            return [] if shown is None else shown.ids
 
     def outside(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
         """Emit an event that belongs to a session whether or not it is open, such as feedback; never sampled out."""

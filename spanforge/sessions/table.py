@@ -38,6 +38,7 @@ class Session:
         parent: The span it began under.
         partial: True where it began in another process.
         asked: Digests of its latest queries, the last one last.
+        shown: What the client keeps of its lists while it is open.
         final: The summary, once it has ended.
     """
 
@@ -55,6 +56,7 @@ class Session:
         "partial",
         "run",
         "session_id",
+        "shown",
         "totals",
         "touched",
     )
@@ -67,6 +69,7 @@ class Session:
         self.binding = binding
         self.totals = totals
         self.asked: tuple[str, ...] = ()
+        self.shown: Any = None
         self.parent: Parent | None = None
         self.partial = False
         self.held: list[Draft] | None = None
@@ -202,6 +205,7 @@ class SessionTable:
         session = self._open.pop(session_id, None)
         if session is None:
             return None
+        session.shown = None
         self._ended[session_id] = session
         self._ended_ids += session.totals.ids
         self._room.left += session.totals.ids
