@@ -10,8 +10,6 @@ followed, so that the answer is read as the application reads it, and no sooner.
 from __future__ import annotations
 
 import functools
-import inspect
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final, Protocol, cast
@@ -20,6 +18,7 @@ from spanforge.integrations._hooks import Hook, Undo, replaced
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
+from spanforge.integrations._raw_answers import follow_raw
 from spanforge.integrations._runs import Run, current_run, is_wanted
 from spanforge.integrations._stage import Stage, current_call
 
@@ -216,7 +215,7 @@ def _is_followed(call: _Call, answer: Any) -> bool:
         answer._iterator = pieces = _AsyncPieces(iterator, call)  # noqa: SLF001
         answer.close = _closing(answer.close, pieces)
     elif (raw := getattr(answer, "http_response", None)) is not None:
-        _follow_raw(call, answer, raw)
+        follow_raw(call, answer, raw, _follow)
     else:
         call.whole(answer)
     return True
@@ -231,32 +230,6 @@ def _closing(close: Callable[..., Any], pieces: _Left) -> Callable[..., Any]:
         return close(*args, **kwargs)
 
     return closed
-
-
-def _follow_raw(call: _Call, answer: Any, raw: Any) -> None:
-    """Read a raw response: what is there already, or what the application has made of it."""
-    if getattr(raw, "is_stream_consumed", False) and getattr(raw, "is_closed", False):
-        call.whole(raw.json())
-        return
-    # One that is never parsed, as where the application reads the bytes itself, ends with its object.
-    forgotten = weakref.finalize(answer, call.leave)
-    parse = answer.parse
-
-    @functools.wraps(parse)
-    def parsed(*args: Any, **kwargs: Any) -> Any:
-        result = parse(*args, **kwargs)
-        forgotten.detach()
-        _follow(call, result)
-        return result
-
-    @functools.wraps(parse)
-    async def parsed_async(*args: Any, **kwargs: Any) -> Any:
-        result = await parse(*args, **kwargs)
-        forgotten.detach()
-        _follow(call, result)
-        return result
-
-    answer.parse = parsed_async if inspect.iscoroutinefunction(parse) else parsed
 
 
 class _Left:

@@ -213,9 +213,12 @@ def haystack_with_own_stage(find: Callable[..., object]) -> Any:
 
     @haystack.component
     class EchoGenerator:
+        def __init__(self) -> None:
+            haystack.component.set_input_type(self, "documents", list)
+
         @haystack.component.output_types(replies=list)
-        def run(self, documents: list) -> dict[str, Any]:
-            return {"replies": [str(documents)]}
+        def run(self, **given: Any) -> dict[str, Any]:
+            return {"replies": [str(given)]}
 
     pipeline = haystack.Pipeline()
     pipeline.add_component("retriever", OwnRetriever())
