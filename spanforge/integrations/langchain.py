@@ -33,6 +33,9 @@ _COUNTS: Final = ("k", "top_k", "top_n")
 _asking: ContextVar[tuple[Any, dict[str, Any]] | None] = ContextVar("spanforge_asking", default=None)
 """The retriever that is asked, which its callbacks do not say, and what it is given."""
 
+_called: ContextVar[Stage | None] = ContextVar("spanforge_called", default=None)
+"""The call to a model that the code at work now may be within, which as a root tells it nothing of itself."""
+
 _begun: ContextVar[list[Stage] | None] = ContextVar("spanforge_begun", default=None)
 """The calls to a model that an `agenerate` has begun, one for each prompt."""
 
@@ -112,7 +115,7 @@ class Handler:
         if (stage := self._stage("generation", asked, told)) is None:
             return
         stage.run.called(asked)
-        current_call.set(stage)
+        _say_called(stage)
         if (begun := _begun.get()) is not None:
             begun.append(stage)
         _describe(stage, serialized or {}, told)
@@ -121,7 +124,7 @@ class Handler:
         """Say that the requests from now on are those of this call to a model."""
         node = self._nodes.get(getattr(run_id, "int", run_id))
         if node is not None and node.stage is not None:
-            current_call.set(node.stage)
+            _say_called(node.stage)
 
     @quiet
     def on_llm_new_token(self, token: Any, *, run_id: object, chunk: Any = None, **_told: Any) -> None:
@@ -155,8 +158,9 @@ class Handler:
         if node is None:
             if is_paused():
                 return None
-            within = _open_retrieval()
-            run = self._run(key, asked, told.get("metadata")) if within is None else within.run
+            within, call = _open_retrieval(), _open_call()
+            outer = within or call
+            run = self._run(key, asked, told.get("metadata")) if outer is None else outer.run
             node = _Node(run, within)
         nodes[key] = node
         node.run.nodes.add(key)
@@ -200,8 +204,8 @@ class Handler:
         parent = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         if node := self._nodes.get(getattr(parent, "int", parent)):
             return node.run
-        # A retriever tells the code within nothing of itself; where it is the root there is no other.
-        within = _open_retrieval()
+        # Retrievers and models tell the code within nothing of themselves; where one is the root there is no other.
+        within = _open_retrieval() or _open_call()
         return within.run if within else None
 
     def _forget(self, run: Run) -> None:
@@ -213,6 +217,17 @@ def _open_retrieval() -> Stage | None:
     """Return the retrieval that this is called within: a retriever may ask others, and pass no callbacks on."""
     found = current_retrieval.get()
     return found if isinstance(found, Stage) and not found.is_done else None
+
+
+def _say_called(stage: Stage) -> None:
+    current_call.set(stage)
+    _called.set(stage)
+
+
+def _open_call() -> Stage | None:
+    """Return the call to a model that this is made within; one that streams may be its consumer's doing as well."""
+    found = _called.get()
+    return None if found is None or found.is_done or "stream" in found.details else found
 
 
 @quiet
