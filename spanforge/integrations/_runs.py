@@ -148,6 +148,8 @@ class Run:
         """Open the session; return the question that this has recorded, None where the session was open."""
         if self._explicit is not None:
             self.session_id = self._explicit
+            # Its block may be left before the answer is read.
+            sf_rag.cell.get().hold(self._explicit)
             return None
         question, self._question = self._question, None
         first = query if question is None else question
@@ -252,7 +254,9 @@ class Run:
         self.on_end(self)
         # A context may hold the latest stage, and that its run, long after both are over.
         scope, self.scope = self.scope, None
-        if self.session_id and self._explicit is None:
+        if self.session_id and self._explicit is not None:
+            sf_rag.cell.get().release(self._explicit)
+        elif self.session_id:
             if scope is None:
                 end_quietly(self.session_id)
             else:

@@ -38,6 +38,9 @@ class Session:
         parent: The span it began under.
         partial: True where it began in another process.
         asked: Digests of its latest queries, the last one last.
+        awaited: How many runs of frameworks in it are under way.
+        left: The class of the error that its block was left with, empty where there was none; None while it was not
+            left, and where nothing was awaited then.
         shown: What the client keeps of its lists while it is open.
         final: The summary, once it has ended.
     """
@@ -46,11 +49,13 @@ class Session:
         "_started_mono",
         "_started_wall",
         "asked",
+        "awaited",
         "binding",
         "conversation",
         "final",
         "held",
         "kept",
+        "left",
         "name",
         "parent",
         "partial",
@@ -70,6 +75,8 @@ class Session:
         self.totals = totals
         self.asked: tuple[str, ...] = ()
         self.shown: Any = None
+        self.awaited = 0
+        self.left: str | None = None
         self.parent: Parent | None = None
         self.partial = False
         self.held: list[Draft] | None = None
