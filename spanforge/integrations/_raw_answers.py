@@ -10,8 +10,9 @@ import inspect
 import json
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from spanforge.integrations._client_calls import Call
 from spanforge.integrations._quiet import quiet
 
 __all__ = ["follow_raw"]
@@ -20,20 +21,6 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 """Of an answer that is in one piece, or of one event; what is longer is not looked into."""
 _LAST: Final = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
 """The types of a stream's last events, where it ends by one."""
-
-
-class Call(Protocol):
-    """The call that is answered."""
-
-    def piece(self, said: Any) -> None: ...
-
-    def whole(self, said: Any) -> None: ...
-
-    def end(self) -> None: ...
-
-    def fail(self, error: BaseException) -> None: ...
-
-    def leave(self) -> None: ...
 
 
 def follow_raw(call: Call, answer: Any, raw: Any, follow: Callable[[Call, Any], None]) -> None:

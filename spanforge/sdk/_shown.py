@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from spanforge.namespaces.stages import GENERATED, RERANKED, RETRIEVED
@@ -41,12 +41,15 @@ class Shown:
         if event_type == GENERATED:
             self._is_used = True
         elif event_type in LISTS:
+            is_order = event_type == RERANKED
+            if is_order and payload["status"] in _FAILED:
+                # Whoever goes on from that has the order before.
+                return
             if self._is_used:
                 self._ids, self._is_used = {}, False
-            failed = payload.get("status") in _FAILED
-            self.add((chunk["chunk_id"] for chunk in payload["chunks"]), in_place=event_type == RERANKED and not failed)
+            self.add([chunk["chunk_id"] for chunk in payload["chunks"]], in_place=is_order)
 
-    def add(self, ids: Iterable[str], *, in_place: bool = False) -> None:
+    def add(self, ids: Sequence[str], *, in_place: bool = False) -> None:
         """Add a list.
 
         Args:
@@ -56,9 +59,8 @@ class Shown:
         self._so_far = {}
         if in_place:
             self._ids = {}
-        room = _MAX_IDS - len(self._ids)
-        self._ids |= dict.fromkeys(one for one, _ in zip(ids, range(room), strict=False))
+        self._ids.update(dict.fromkeys(ids[: _MAX_IDS - len(self._ids)]))
 
-    def so_far(self, ids: Iterable[str]) -> None:
+    def so_far(self, ids: Sequence[str]) -> None:
         """Say what is in a list that is not complete yet: it stands until one that is complete comes."""
-        self._so_far = dict.fromkeys(one for one, _ in zip(ids, range(_MAX_IDS), strict=False))
+        self._so_far = dict.fromkeys(ids[:_MAX_IDS])

@@ -93,9 +93,13 @@ def test_a_clients_call_uses_what_the_session_has_found(
         client()
         sf_rag.trace_rerank(model="mine", chunks=hits("d"))
         client()
+        sf_rag.trace_rerank(model="mine", status="error")
+        client()
+        sf_rag.trace_retrieval(status="error")
+        client()
     with sf_rag.session("another question"):
         client()
-    assert used(traced) == [[], ["a", "b"], ["a", "b"], ["c", "d"], ["d"], []]
+    assert used(traced) == [[], ["a", "b"], ["a", "b"], ["c", "d"], ["d"], ["d"], [], []]
 
 
 @FINDS
