@@ -109,7 +109,10 @@ class Handler:
         if (stage := self._stage("generation", asked, told)) is None:
             return
         stage.run.called(asked)
-        _say_called(stage)
+        current_call.set(stage)
+        if told.get("batch_size", 1) == 1:
+            # Of several prompts, each is announced before the first: none is within another.
+            _called.set(stage)
         if (calls := begun.get()) is not None:
             calls.append(stage)
         describe(stage, serialized or {}, told)
@@ -118,7 +121,8 @@ class Handler:
         """Say that the requests from now on are those of this call to a model."""
         node = self._nodes.get(getattr(run_id, "int", run_id))
         if node is not None and node.stage is not None:
-            _say_called(node.stage)
+            current_call.set(node.stage)
+            _called.set(node.stage)
 
     @quiet
     def on_llm_new_token(self, token: Any, *, run_id: object, chunk: Any = None, **_told: Any) -> None:
@@ -205,11 +209,6 @@ class Handler:
     def _forget(self, run: Run) -> None:
         for key in tuple(run.nodes):  # other threads begin and end steps meanwhile
             self._nodes.pop(key, None)
-
-
-def _say_called(stage: Stage) -> None:
-    current_call.set(stage)
-    _called.set(stage)
 
 
 def _open_retrieval() -> Stage | None:

@@ -40,7 +40,7 @@ class Letters(BaseRetriever):
 def test_each_of_several_prompts_is_one_generation(method: str, server: DrawingServer, traced: CapturedEvents) -> None:
     llm = model(server)
     run(lambda: getattr(llm, method)(PROMPTS))
-    settled(traced, len(PROMPTS))
+    assert len(settled(traced, len(PROMPTS))) == len(PROMPTS)
     by_id: Any = {"key": lambda found: found["response_id"]}
     assert sorted(told(traced), **by_id) == sorted(account(server), **by_id)
 
@@ -175,7 +175,7 @@ def test_all_prompts_of_a_batch_that_is_given_up_are_cancelled(traced: CapturedE
         await asyncio.sleep(0.1)
 
     asyncio.run(given_up())
-    settled(traced, 3)
+    assert len(settled(traced, 3)) == 3
     assert [event["status"] for event in traced.of_type("llm.rag.generated")] == ["cancelled"] * 3
 
 
