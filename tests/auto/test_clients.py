@@ -161,8 +161,13 @@ def one_line(response: Any) -> None:
 def test_a_body_is_read_to_the_last_event_or_left(
     read: Any, status: str, clients: Clients, server: DrawingServer, traced: CapturedEvents
 ) -> None:
-    with BODIES["chat, streamed"](clients.openai, None) as response:
-        read(response)
+    # Or the rest has come as soon as the first line is there.
+    server.delay = 0.2
+    try:
+        with BODIES["chat, streamed"](clients.openai, None) as response:
+            read(response)
+    finally:
+        server.delay = 0.0
     # Closed is enough: nobody has to collect it.
     assert len(settled(traced, 1)) == 1
     assert [found["status"] for found in traced.of_type("llm.rag.generated")] == [status]
