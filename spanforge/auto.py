@@ -19,6 +19,7 @@ from spanforge.exceptions import ConfigError
 from spanforge.integrations._hooks import Undo, let_go, take_hold
 from spanforge.integrations._options import OPTIONS, paused
 from spanforge.integrations._quiet import quiet
+from spanforge.integrations._runs import follow_lists
 from spanforge.integrations.decorating import trace_rag
 
 __all__ = ["SetupReport", "patched_integrations", "paused", "setup", "status", "teardown", "trace_rag"]
@@ -125,6 +126,7 @@ def setup(
         raise ConfigError("sessions: must be 'auto' or 'explicit'")
     with _DOOR.lock:
         OPTIONS.sessions, OPTIONS.conversation = sessions, conversation
+        follow_lists(wanted=True)
         report = _DOOR.report([name for name in FRAMEWORKS if name in wanted and _DOOR.open(name)])
     if verbose:
         for name, state in report.frameworks.items():
@@ -144,6 +146,7 @@ def teardown(*, verbose: bool = False) -> set[str]:
     with _DOOR.lock:
         undone = {label for name, label in FRAMEWORKS.items() if _DOOR.close(name)}
         OPTIONS.sessions, OPTIONS.conversation = "auto", None
+        follow_lists(wanted=False)
     if verbose:
         for name in sorted(undone):
             _say(f"{name}: restored")

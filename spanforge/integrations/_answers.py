@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spanforge.integrations._clients import as_mapping
+from spanforge.integrations._client_calls import as_mapping
 from spanforge.integrations.anthropic import PROVIDER as ANTHROPIC
 from spanforge.integrations.openai import PROVIDER as OPENAI
 

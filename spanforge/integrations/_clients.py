@@ -10,133 +10,19 @@ followed, so that the answer is read as the application reads it, and no sooner.
 from __future__ import annotations
 
 import functools
-import inspect
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import ModuleType
-from typing import Any, Final, Protocol, cast
+from typing import Any, cast
 
+from spanforge.integrations._client_calls import Call, Provider
 from spanforge.integrations._hooks import Hook, Undo, replaced
 from spanforge.integrations._options import is_paused
-from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
-from spanforge.integrations._runs import Run, current_run, is_wanted
-from spanforge.integrations._stage import Stage, current_call
+from spanforge.integrations._raw_answers import follow_raw
+from spanforge.integrations._runs import is_wanted
+from spanforge.integrations._stage import current_call
 
-__all__ = ["Provider", "as_mapping", "field", "hooks", "take"]
-
-
-_ASKED: Final = ("messages", "input", "prompt")
-
-
-class Provider(Protocol):
-    """What is particular to one provider.
-
-    Attributes:
-        name: As in events.
-        paths: The ends of the paths of calls that generate.
-    """
-
-    name: str
-    paths: tuple[str, ...]
-
-    def read(self, said: Mapping[str, Any], known: dict[str, Any]) -> bool:
-        """Add what an answer, or a piece of one, says of itself; True where it has something of the answer's text."""
-        ...
-
-
-class _Call:
-    """One call that generates: the framework's, if one has announced it, else a stage of its own."""
-
-    def __init__(self, provider: Provider, body: Mapping[str, Any]) -> None:
-        self._provider = provider
-        self._known: dict[str, Any] = {"provider": provider.name, **(_asked_of(body) or {})}
-        announced = current_call.get()
-        # A framework's call is taken up by the first request; whatever else is called is a call of its own.
-        self._is_taken_up = announced is not None and not announced.is_done
-        if announced is not None:
-            current_call.set(None)
-        self._is_alone = False
-        self.stage = announced if announced is not None and self._is_taken_up else self._begin(body)
-        self.stage.model = self._known.pop("model", "") or self.stage.model
-        self.stage.beside = self._known
-
-    def _begin(self, body: Mapping[str, Any]) -> Stage:
-        question = question_of({name: body.get(name) for name in _ASKED})
-        run = current_run()
-        if run is None:
-            run, self._is_alone = Run(question), True
-        stage = run.stage("generation")
-        run.called(question)
-        return stage
-
-    def __enter__(self) -> None:
-        """The request is on its way."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if error is not None:
-            self.fail(error)
-
-    @quiet
-    def piece(self, said: Any) -> None:
-        """Read a piece of a streamed answer."""
-        self._known["stream"] = True
-        if self._provider.read(as_mapping(said), self._known):
-            self.stage.first_token()
-
-    def whole(self, said: Any) -> None:
-        """Read a whole answer; one that cannot be read has come all the same."""
-        self._read(said)
-        self.end()
-
-    @quiet
-    def _read(self, said: Any) -> None:
-        self._provider.read(as_mapping(said), self._known)
-
-    @quiet
-    def end(self) -> None:
-        """The answer is complete."""
-        if not self._is_taken_up:
-            self.stage.finish()
-            self._end_run()
-
-    @quiet
-    def fail(self, error: BaseException) -> None:
-        """The call has failed, or nobody waits for the rest of the answer."""
-        if not self._is_taken_up or type(error).__name__ in {"CancelledError", "GeneratorExit"}:
-            self.stage.fail(error)
-        self._end_run()
-
-    def leave(self) -> None:
-        """Nobody has the answer any more."""
-        if not self._is_taken_up:
-            self.fail(GeneratorExit())
-
-    def _end_run(self) -> None:
-        if self._is_alone:
-            self.stage.run.end()
-
-
-@quiet
-def _asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a request says of the model."""
-    temperature = body.get("temperature")
-    said = {"temperature": temperature} if isinstance(temperature, (int, float)) else {}
-    return {"model": str(body.get("model") or ""), **said}
-
-
-def as_mapping(said: Any) -> Mapping[str, Any]:
-    """Return an answer's fields; an object's own, since asking it to dump itself would read and check all of it."""
-    if isinstance(said, Mapping):
-        return cast("Mapping[str, Any]", said)
-    return vars(said) if hasattr(said, "__dict__") else {}
-
-
-def field(said: Any, *names: str) -> Any:
-    """Return a field within fields, None where there is none."""
-    for name in names:
-        said = said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
-    return said
+__all__ = ["hooks"]
 
 
 def hooks(package: str, provider: Provider) -> tuple[Hook, ...]:
@@ -155,21 +41,21 @@ def hooks(package: str, provider: Provider) -> tuple[Hook, ...]:
     return (Hook(f"{package}._base_client", install),)
 
 
-def _begun(provider: Provider, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
-    found: list[_Call] = []
+def _begun(provider: Provider, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    found: list[Call] = []
     _look(found, provider, kwargs["options"] if "options" in kwargs else args[1] if len(args) > 1 else None)
     return found[0] if found else None
 
 
 @quiet
-def _look(found: list[_Call], provider: Provider, options: Any) -> None:
+def _look(found: list[Call], provider: Provider, options: Any) -> None:
     body = options.json_data
     if str(options.method).lower() != "post" or not isinstance(body, Mapping):
         return
     if not str(options.url).partition("?")[0].endswith(provider.paths):
         return
     if is_wanted() or (current_call.get() is not None and not is_paused()):
-        found.append(_Call(provider, cast("Mapping[str, Any]", body)))
+        found.append(Call(provider, cast("Mapping[str, Any]", body)))
 
 
 def _request(provider: Provider, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,14 +86,14 @@ def _async_request(provider: Provider, original: Callable[..., Any]) -> Callable
     return request
 
 
-def _follow(call: _Call, answer: Any) -> None:
+def _follow(call: Call, answer: Any) -> None:
     """Read an answer: at once, or as the application reads it. One that cannot be looked at has come all the same."""
     if not _is_followed(call, answer):
         call.end()
 
 
 @quiet
-def _is_followed(call: _Call, answer: Any) -> bool:
+def _is_followed(call: Call, answer: Any) -> bool:
     iterator = getattr(answer, "_iterator", None)
     if isinstance(iterator, Iterator):
         answer._iterator = pieces = _Pieces(iterator, call)  # noqa: SLF001  the stream's type stays what it was
@@ -216,7 +102,7 @@ def _is_followed(call: _Call, answer: Any) -> bool:
         answer._iterator = pieces = _AsyncPieces(iterator, call)  # noqa: SLF001
         answer.close = _closing(answer.close, pieces)
     elif (raw := getattr(answer, "http_response", None)) is not None:
-        _follow_raw(call, answer, raw)
+        follow_raw(call, answer, raw, _follow)
     else:
         call.whole(answer)
     return True
@@ -233,38 +119,12 @@ def _closing(close: Callable[..., Any], pieces: _Left) -> Callable[..., Any]:
     return closed
 
 
-def _follow_raw(call: _Call, answer: Any, raw: Any) -> None:
-    """Read a raw response: what is there already, or what the application has made of it."""
-    if getattr(raw, "is_stream_consumed", False) and getattr(raw, "is_closed", False):
-        call.whole(raw.json())
-        return
-    # One that is never parsed, as where the application reads the bytes itself, ends with its object.
-    forgotten = weakref.finalize(answer, call.leave)
-    parse = answer.parse
-
-    @functools.wraps(parse)
-    def parsed(*args: Any, **kwargs: Any) -> Any:
-        result = parse(*args, **kwargs)
-        forgotten.detach()
-        _follow(call, result)
-        return result
-
-    @functools.wraps(parse)
-    async def parsed_async(*args: Any, **kwargs: Any) -> Any:
-        result = await parse(*args, **kwargs)
-        forgotten.detach()
-        _follow(call, result)
-        return result
-
-    answer.parse = parsed_async if inspect.iscoroutinefunction(parse) else parsed
-
-
 class _Left:
     """Ends a call that nobody reads any further."""
 
     _is_over = False
 
-    def __init__(self, pieces: Any, call: _Call) -> None:
+    def __init__(self, pieces: Any, call: Call) -> None:
         self._pieces = pieces
         self._call = call
 
@@ -327,10 +187,3 @@ class _AsyncPieces(_Left):
         """Close the iterator, as the stream's own helper may."""
         self._end(GeneratorExit())
         await self._pieces.aclose()
-
-
-def take(said: Mapping[str, Any], fields: Mapping[str, tuple[str, ...]], known: dict[str, Any]) -> None:
-    """Add the fields that are there, each by the names of the fields it is within."""
-    for name, path in fields.items():
-        if (value := field(said, *path)) is not None:
-            known[name] = value

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from spanforge.integrations._options import OPTIONS, is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import end_quietly, quiet
-from spanforge.integrations._stage import Kind, Stage
+from spanforge.integrations._stage import Kind, Stage, current_retrieval
+from spanforge.namespaces.stages import RETRIEVED
 from spanforge.sdk import sf_rag
 from spanforge.sdk._context import FINDERS
+from spanforge.sdk._shown import LISTENERS, Shown
 
-__all__ = ["Run", "current_run", "found_by", "is_wanted", "session_of"]
+__all__ = ["Run", "current_run", "follow_lists", "found_by", "is_wanted", "session_of"]
 
 _GRACE_S: Final = 1.0
-_MAX_IDS: Final = 1_000
 
 _finders: Final[list[Callable[[], Run | None]]] = []
 
@@ -56,6 +57,27 @@ def found_by(find: Callable[[], Run | None]) -> Callable[[], None]:
     return undo
 
 
+def follow_lists(*, wanted: bool) -> None:
+    """Have what the application records itself count as what models are shown, and as part of what it is within."""
+    if wanted and _listen not in LISTENERS:
+        LISTENERS.append(_listen)
+    elif not wanted and _listen in LISTENERS:
+        LISTENERS.remove(_listen)
+
+
+@quiet
+def _listen(session_id: str, event_type: str, payload: Mapping[str, Any]) -> None:
+    within = current_retrieval.get()
+    if isinstance(within, Stage) and not within.is_recorded and within.session_id == session_id:
+        # It is being recorded itself, or is a retriever whose own code records a stage.
+        if event_type == RETRIEVED:
+            within.has_within()
+        return
+    run = current_run()
+    if run is not None and run.is_in(session_id):
+        run.shown.heard(event_type, payload)
+
+
 def is_wanted() -> bool:
     """Tell whether a call of a client or a store is to be recorded here."""
     if is_paused():
@@ -83,7 +105,7 @@ class Run:
 
     def __init__(self, question: str | None = None, conversation: object = None) -> None:
         self.session_id = ""
-        self.chunk_ids: list[str] = []
+        self.shown = Shown()
         self.root: Any = None
         self.nodes: set[Any] = set()
         self.on_end: Callable[[Run], None] = lambda _: None
@@ -126,6 +148,8 @@ class Run:
         """Open the session; return the question that this has recorded, None where the session was open."""
         if self._explicit is not None:
             self.session_id = self._explicit
+            # Its block may be left before the answer is read.
+            sf_rag.cell.get().hold(self._explicit)
             return None
         question, self._question = self._question, None
         first = query if question is None else question
@@ -136,11 +160,9 @@ class Run:
             self.scope.adopt(self.session_id)
         return first
 
-    def found(self, chunk_ids: Iterable[str]) -> None:
-        """Remember what a retrieval found, for the generations that follow."""
-        if len(self.chunk_ids) < _MAX_IDS:
-            known = set(self.chunk_ids)
-            self.chunk_ids += [one for one in chunk_ids if one not in known]
+    def is_in(self, session_id: str) -> bool:
+        """Tell whether a session is the run's."""
+        return session_id in (self.session_id, self._explicit)
 
     def stage(self, kind: Kind, parent: Stage | None = None) -> Stage:
         """Begin a stage."""
@@ -232,7 +254,9 @@ class Run:
         self.on_end(self)
         # A context may hold the latest stage, and that its run, long after both are over.
         scope, self.scope = self.scope, None
-        if self.session_id and self._explicit is None:
+        if self.session_id and self._explicit is not None:
+            sf_rag.cell.get().release(self._explicit)
+        elif self.session_id:
             if scope is None:
                 end_quietly(self.session_id)
             else:

@@ -52,6 +52,7 @@ class Stage(OpenRetrieval):
     Attributes:
         details: What is known of it, as keywords of its trace call.
         beside: What a client knows of it that has taken it up; it fills in what the framework does not say.
+        is_recorded: Whether it has been recorded, which it is once it is over.
         model: The model that is called; of a retriever, its name.
         query: What a retriever was asked.
         run: The run it is part of.
@@ -59,7 +60,7 @@ class Stage(OpenRetrieval):
 
     __slots__ = (
         "_children", "_elsewhere", "_outer", "_parent", "_scope", "_stands_back", "_started_ns", "beside", "details",
-        "kind", "model", "query", "run",
+        "is_recorded", "kind", "model", "query", "run",
     )  # fmt: skip
 
     def __init__(self, run: Run, kind: Kind, parent: Stage | None) -> None:
@@ -79,10 +80,15 @@ class Stage(OpenRetrieval):
         if kind == "retrieval" and not self._stands_back:
             current_retrieval.set(self)
         if parent is not None and kind == "retrieval":
-            parent._children += 1  # noqa: SLF001  of its own kind
+            parent.has_within()
+        self.is_recorded = False
         self._scope = self._explicit_scope()
         self._elsewhere = run.elsewhere()
         self._started_ns = _clock.monotonic_ns()
+
+    def has_within(self) -> None:
+        """Say that a retrieval within it is recorded: what this one finds is those lists in a new order."""
+        self._children += 1
 
     def first_token(self) -> None:
         """Mark the moment the first token arrived; later calls change nothing."""
@@ -101,9 +107,6 @@ class Stage(OpenRetrieval):
             self.is_done = True
             if current_call.get() is self:
                 current_call.set(None)
-            if current_retrieval.get() is self:
-                current_retrieval.set(self._outer)
-            self._outer = None
             said = {"latency_ms": self._elapsed_ms(), **self.beside}
             for told in (self.details, details):
                 said |= {name: value for name, value in told.items() if value is not None}
@@ -111,7 +114,10 @@ class Stage(OpenRetrieval):
         try:
             self._emit(hits)
         finally:
-            self._scope = None
+            self.is_recorded = True
+            if current_retrieval.get() is self:
+                current_retrieval.set(self._outer)
+            self._scope = self._outer = None
             self.run.done(self)
 
     def answered(self, read: Callable[[], Any]) -> None:
@@ -153,7 +159,7 @@ class Stage(OpenRetrieval):
         return None if is_other else scope
 
     @property
-    def _session_id(self) -> str:
+    def session_id(self) -> str:
         return self._elsewhere or self.run.session_id
 
     def _emit(self, hits: Any) -> None:
@@ -161,20 +167,25 @@ class Stage(OpenRetrieval):
             return
         if self._scope is not None:
             # One within a step of the run knows of no session where the application has opened none.
-            self._scope.adopt(self._session_id)
+            self._scope.adopt(self.session_id)
         if self.kind == "generation":
             self._emit_generation()
             return
         chunk_ids = self._emit_hits(hits)
-        if self.kind == "rerank":
-            self.run.chunk_ids = chunk_ids
-        elif self._parent is None:
-            self.run.found(chunk_ids)
+        if self._elsewhere is not None or self._parent is not None:
+            return
+        if self._scope is not None:
+            # What the scope records itself is said once it is left.
+            self.run.shown.so_far(chunk_ids)
+        else:
+            failed = self.details.get("status", "ok") not in {"ok", "partial"}
+            self.run.shown.add(chunk_ids, in_place=self.kind == "rerank" and not failed)
 
     def _emit_generation(self) -> None:
-        self.details.setdefault("chunk_ids_used", list(self.run.chunk_ids))
+        own = [] if self._elsewhere else self.run.shown.ids
+        self.details.setdefault("chunk_ids_used", own or sf_rag.cell.get().shown(self.session_id))
         if self._scope is None:
-            sf_rag.trace_generation(self._session_id, self.model, **self.details)
+            sf_rag.trace_generation(self.session_id, self.model, **self.details)
         else:
             self._scope.fill(model=self.model, **self.details)
 
@@ -191,9 +202,9 @@ class Stage(OpenRetrieval):
                 scope.found(hits, **failure)
             return scope.chunk_ids
         scope = (
-            sf_rag.rerank(self.model, self._session_id)
+            sf_rag.rerank(self.model, self.session_id)
             if is_rerank
-            else sf_rag.retrieval(self._session_id, query_hash=self.query or "")
+            else sf_rag.retrieval(self.session_id, query_hash=self.query or "")
         )
         scope.emit(hits, **self.details)
         return scope.chunk_ids

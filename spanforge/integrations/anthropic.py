@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spanforge.integrations._clients import field, hooks, take
+from spanforge.integrations._client_calls import field, take
+from spanforge.integrations._clients import hooks
 
 __all__ = ["DISTRIBUTION", "HOOKS", "OLDEST", "PROVIDER"]
 

@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Generator
-from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
 from spanforge.integrations._answers import read_answer
 from spanforge.integrations._hooks import Hook, Undo
+from spanforge.integrations._llama_index_streams import follow, resumed
 from spanforge.integrations._options import is_paused
 from spanforge.integrations._questions import question_of
 from spanforge.integrations._quiet import quiet
@@ -32,10 +30,6 @@ _STARTS: Final = {"LLMChatStartEvent": "messages", "LLMCompletionStartEvent": "p
 _PIECES: Final = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
 _ENDS: Final = frozenset({"LLMChatEndEvent", "LLMCompletionEndEvent"})
 _HEARD: Final = frozenset({*_STARTS, *_PIECES, *_ENDS, "ExceptionEvent"})
-
-
-_resumed: ContextVar[Run | None] = ContextVar("spanforge_llama_index", default=None)
-"""The run whose answer is being read."""
 
 
 class _Node:
@@ -94,7 +88,7 @@ class Observer:
 
     def _root(self, id_: str, bound_args: Any) -> _Node:
         """Begin a run, or go on with the one whose answer is being read."""
-        run = _resumed.get()
+        run = resumed.get()
         if run is None:
             run = Run(question_of(_asked(bound_args)))
             run.on_end = self._forget
@@ -129,8 +123,8 @@ class Observer:
             if node.stage is not None:
                 node.stage.answered(lambda: [hit_of(one) for one in result or ()])
         finally:
-            if node.parent is None and _resumed.get() is None:
-                node.run.end(awaits_stream=_follow(result, node.run))
+            if node.parent is None and resumed.get() is None:
+                node.run.end(awaits_stream=follow(result, node.run))
 
     @quiet
     def drop(self, id_: str, err: BaseException | None = None, **_more: Any) -> None:
@@ -143,7 +137,7 @@ class Observer:
                 if stage is not None:
                     stage.fail(Exception if err is None else err)
         finally:
-            if node.parent is None and _resumed.get() is None:
+            if node.parent is None and resumed.get() is None:
                 node.run.end()
 
     # -- events -------------------------------------------------------------------------------------------------
@@ -209,58 +203,6 @@ def _top_k(instance: Any) -> int | None:
 
 def _answer(response: Any) -> dict[str, Any]:
     return read_answer(getattr(response, "raw", None), getattr(response, "additional_kwargs", {}))
-
-
-@quiet
-def _follow(result: Any, run: Run) -> bool:
-    """Have an answer that is yet to be read know its run; False where the answer is complete.
-
-    On some versions the model is only called when the answer is read, in whatever context that is.
-    """
-    if "Streaming" not in type(result).__name__:
-        return False
-    pieces = vars(result).get("response_gen")
-    if isinstance(pieces, AsyncGenerator):
-        result.response_gen = followed = _resumed_async(pieces, run)
-    elif isinstance(pieces, Generator):
-        result.response_gen = followed = _resumed_sync(pieces, run)
-    else:
-        return True
-    # A generator that was never begun is collected without a word.
-    weakref.finalize(followed, quiet(run.end)).atexit = False
-    return True
-
-
-def _resumed_sync(pieces: Generator[Any], run: Run) -> Generator[Any]:
-    try:
-        while True:
-            token = _resumed.set(run)
-            try:
-                piece = next(pieces)
-            except StopIteration:
-                break
-            finally:
-                _resumed.reset(token)
-            yield piece
-    finally:
-        pieces.close()
-        quiet(run.end)()
-
-
-async def _resumed_async(pieces: AsyncGenerator[Any], run: Run) -> AsyncGenerator[Any]:
-    try:
-        while True:
-            token = _resumed.set(run)
-            try:
-                piece = await anext(pieces)
-            except StopAsyncIteration:
-                break
-            finally:
-                _resumed.reset(token)
-            yield piece
-    finally:
-        await pieces.aclose()
-        quiet(run.end)()
 
 
 @quiet

@@ -47,7 +47,8 @@ class Retrieval(OpenRetrieval):
             # In a context of its own: between two hits of a stream the consumer's is free of it.
             copy_context().run(self._stack.enter_context, self._stage)
         if run is not None:
-            self._stack.callback(lambda: run.found(self._stage.chunk_ids))
+            tell = run.shown.so_far if self._stage is scope else run.shown.add
+            self._stack.callback(lambda: tell(self._stage.chunk_ids))
 
     def _asked(self, run: Run | None, scope: Any, query: Any, details: dict[str, Any]) -> str:
         """Record the query; return the session that it belongs to."""

@@ -26,6 +26,7 @@ from spanforge.namespaces.stages import GENERATED, QUERY, SESSION
 from spanforge.sdk._context import bound
 from spanforge.sdk._from_settings import cleaner_of, limits_of, policy_of
 from spanforge.sdk._held_back import HeldBack
+from spanforge.sdk._shown import LISTENERS, LISTS, Shown
 from spanforge.sdk._surroundings import active_span, need_stack
 from spanforge.sessions.sampling import always_kept, is_sampled
 from spanforge.sessions.table import Session, SessionTable
@@ -283,9 +284,22 @@ class Runtime:
                 if payload.get("query_hash") == "":
                     payload["query_hash"] = session.query_hash
                 self._emit_stage(event_type, session, payload, size)
+                if LISTENERS:
+                    session.shown = session.shown or Shown()
+                    session.shown.heard(event_type, payload)
             else:
                 self._emit_orphan(event_type, session_id, payload, size)
         self.dispatcher.emitted()
+        if LISTENERS and event_type in LISTS:
+            for listen in LISTENERS:
+                listen(session_id, event_type, payload)
+
+    def shown(self, session_id: str) -> list[str]:
+        """Return the chunks that a session's lists give a model to read that is called now."""
+        with self._lock:
+            session = self._table.peek(session_id)
+            shown: Shown | None = None if session is None else session.shown
+            return [] if shown is None else shown.ids
 
     def outside(self, event_type: str, session_id: str, payload: dict[str, Any], size: int) -> None:
         """Emit an event that belongs to a session whether or not it is open, such as feedback; never sampled out."""
@@ -307,6 +321,38 @@ class Runtime:
             summary = self._end(session_id, reason) or self._table.ended(session_id)
         self.dispatcher.emitted()
         return summary
+
+    def end_block(self, session_id: str, error_type: str) -> RAGSessionPayload | None:
+        """End a session whose block is left, once what is under way in it has ended; return its summary as of now."""
+        with self._lock:
+            session = self._table.peek(session_id)
+            if session is not None and session.awaited:
+                session.left = error_type
+                return RAGSessionPayload.trusted(session.snapshot())
+        return self.end(session_id, error_type)
+
+    def hold(self, session_id: str) -> None:
+        """Have a session's block wait for what begins in it now: a run whose answer may be read after the block."""
+        with self._lock:
+            if (session := self._table.peek(session_id)) is not None:
+                session.awaited += 1
+
+    def release(self, session_id: str) -> None:
+        """Say that what a session's block would wait for has ended."""
+        with self._lock:
+            session = self._table.peek(session_id)
+            if session is None or not session.awaited:
+                return
+            session.awaited -= 1
+            left = None if session.awaited else session.left
+        if left is not None:
+            self.end(session_id, left)
+
+    def enter_again(self, session_id: str) -> None:
+        """Say that a session whose block may have been left has another, which ends it."""
+        with self._lock:
+            if (session := self._table.peek(session_id)) is not None:
+                session.left = None
 
     def snapshot(self, session_id: str) -> RAGSessionPayload | None:
         """Return the summary of an open session as of now; None where it is not open."""

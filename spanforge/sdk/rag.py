@@ -155,16 +155,19 @@ class SFRAGClient(StageCalls):
             raise UnknownSessionError
         return summary
 
-    def _end(self, session_id: str | None, error_type: str = "") -> RAGSessionPayload | None:
+    def _end(self, session_id: str | None) -> RAGSessionPayload | None:
         runtime = self.cell.get()
         own_id = session_of(session_id, runtime)
         if runtime.settings.disabled:
             return RAGSessionPayload(session_id=own_id or "disabled")
-        return runtime.end(own_id, error_type) if own_id else None
+        return runtime.end(own_id) if own_id else None
 
     @never_raises(nothing)
     def _end_block(self, session_id: str, error_type: str) -> RAGSessionPayload | None:
-        return self._end(session_id, error_type)
+        runtime = self.cell.get()
+        if runtime.settings.disabled:
+            return RAGSessionPayload(session_id=session_id)
+        return runtime.end_block(session_id, error_type)
 
     @never_raises(nothing)
     def get_session(self, session_id: str | None = None) -> RAGSessionPayload | None:
@@ -192,6 +195,8 @@ class SFRAGClient(StageCalls):
     def session(self, query: str, **details: Unpack[QueryDetails]) -> SessionScope:
         """Open a session for a `with` or `async with` block, and end it when the block is left.
 
+        Where a framework's or client's answer that began in the block is yet to be read, it ends once that has been.
+
         Args:
             query: As for `trace_query`; hashed now.
             details: Keywords of `trace_query`.
@@ -211,7 +216,10 @@ class SFRAGClient(StageCalls):
         known = {name: value for name, value in details.items() if name in _QUERY_DETAILS}
         if len(known) < len(details):
             runtime.note("session_unknown_argument")
-        return self._query(runtime, query_hash, **known)
+        own_id = self._query(runtime, query_hash, **known)
+        if "session_id" in known:
+            runtime.enter_again(own_id)
+        return own_id
 
     @never_raises(_so_far)
     def _read(self, hits: object, so_far: object) -> object:

@@ -105,7 +105,7 @@ class SessionScope(Block):
 
     Attributes:
         session_id: Its id, from the moment the block is entered.
-        summary: Its summary, once the block is left.
+        summary: Its summary, once the block is left; as of then, where an answer is yet to be read.
     """
 
     def __init__(

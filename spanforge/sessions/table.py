@@ -38,6 +38,10 @@ class Session:
         parent: The span it began under.
         partial: True where it began in another process.
         asked: Digests of its latest queries, the last one last.
+        awaited: How many runs of frameworks in it are under way.
+        left: The class of the error that its block was left with, empty where there was none; None while it was not
+            left, and where nothing was awaited then.
+        shown: What the client keeps of its lists while it is open.
         final: The summary, once it has ended.
     """
 
@@ -45,16 +49,19 @@ class Session:
         "_started_mono",
         "_started_wall",
         "asked",
+        "awaited",
         "binding",
         "conversation",
         "final",
         "held",
         "kept",
+        "left",
         "name",
         "parent",
         "partial",
         "run",
         "session_id",
+        "shown",
         "totals",
         "touched",
     )
@@ -67,6 +74,9 @@ class Session:
         self.binding = binding
         self.totals = totals
         self.asked: tuple[str, ...] = ()
+        self.shown: Any = None
+        self.awaited = 0
+        self.left: str | None = None
         self.parent: Parent | None = None
         self.partial = False
         self.held: list[Draft] | None = None
@@ -202,6 +212,7 @@ class SessionTable:
         session = self._open.pop(session_id, None)
         if session is None:
             return None
+        session.shown = None
         self._ended[session_id] = session
         self._ended_ids += session.totals.ids
         self._room.left += session.totals.ids

@@ -79,6 +79,100 @@ def streaming_response(clients: Clients) -> None:
         response.parse()
 
 
+READS: dict[str, Any] = {
+    "read": lambda response: response.read(),
+    "json": lambda response: response.json(),
+    "text": lambda response: response.text(),
+    "bytes": lambda response: list(response.iter_bytes(7)),
+    "lines": lambda response: list(response.iter_lines()),
+    "parsed twice": lambda response: (response.read(), response.parse(), response.parse()),
+}
+
+
+async def all_of(pieces: Any) -> list[Any]:
+    return [piece async for piece in pieces]
+
+
+ASYNC_READS: dict[str, Any] = {
+    "read": lambda response: response.read(),
+    "json": lambda response: response.json(),
+    "bytes": lambda response: all_of(response.iter_bytes(7)),
+    "lines": lambda response: all_of(response.iter_lines()),
+    "parsed": lambda response: response.parse(),
+}
+BODIES: dict[str, Any] = {
+    "chat": lambda o, _: o.chat.completions.with_streaming_response.create(**HELLO),
+    "chat, streamed": lambda o, _: o.chat.completions.with_streaming_response.create(**HELLO, **USAGE),
+    "responses, streamed": lambda o, _: o.responses.with_streaming_response.create(model="m", input="q", stream=True),
+    "messages": lambda _, a: a.messages.with_streaming_response.create(**CLAUDE),
+    "messages, streamed": lambda _, a: a.messages.with_streaming_response.create(**CLAUDE, stream=True),
+}
+
+
+# Events are no JSON, and the client parses them as they come.
+OF_WHOLE = {"json", "parsed twice"}
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [(body, read) for body in BODIES for read in READS if not ("streamed" in body and read in OF_WHOLE)],
+)
+def test_a_body_that_the_application_reads_is_an_answer(
+    body: str, read: str, clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    with BODIES[body](clients.openai, clients.anthropic) as response:
+        assert READS[read](response)
+        # The session ends with the body, not with the block around it.
+        assert len(settled(traced, 1)) == 1
+    assert told(traced) == account(server)
+    (found,) = traced.of_type("llm.rag.generated")
+    assert (found["status"], found.get("stream", False)) == ("ok", "streamed" in body)
+    assert ("time_to_first_token_ms" in found) is found.get("stream", False)
+
+
+@pytest.mark.parametrize("read", ASYNC_READS)
+@pytest.mark.parametrize("body", ["chat", "messages"])
+def test_a_body_that_a_task_reads_is_an_answer(
+    body: str, read: str, clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    async def ask() -> None:
+        async with BODIES[body](clients.async_openai(), clients.async_anthropic()) as response:
+            await ASYNC_READS[read](response)
+
+    run(ask)
+    settled(traced, 1)
+    assert told(traced) == account(server)
+    assert [found["status"] for found in traced.of_type("llm.rag.generated")] == ["ok"]
+
+
+def until_the_last_line(response: Any) -> None:
+    for line in response.iter_lines():
+        if line == "data: [DONE]":
+            return
+
+
+def one_line(response: Any) -> None:
+    next(response.iter_lines())
+
+
+@pytest.mark.parametrize(
+    ("read", "status"), [(until_the_last_line, "ok"), (one_line, "cancelled"), (lambda _: None, "cancelled")]
+)
+def test_a_body_is_read_to_the_last_event_or_left(
+    read: Any, status: str, clients: Clients, server: DrawingServer, traced: CapturedEvents
+) -> None:
+    # Or the rest has come as soon as the first line is there.
+    server.delay = 0.2
+    try:
+        with BODIES["chat, streamed"](clients.openai, None) as response:
+            read(response)
+    finally:
+        server.delay = 0.0
+    # Closed is enough: nobody has to collect it.
+    assert len(settled(traced, 1)) == 1
+    assert [found["status"] for found in traced.of_type("llm.rag.generated")] == [status]
+
+
 CALLS: dict[str, Any] = {
     "chat": lambda c: c.openai.chat.completions.create(**HELLO),
     "chat, streamed": lambda c: list(c.openai.chat.completions.create(**HELLO, stream=True)),

@@ -40,7 +40,7 @@ class Letters(BaseRetriever):
 def test_each_of_several_prompts_is_one_generation(method: str, server: DrawingServer, traced: CapturedEvents) -> None:
     llm = model(server)
     run(lambda: getattr(llm, method)(PROMPTS))
-    settled(traced, len(PROMPTS))
+    assert len(settled(traced, len(PROMPTS))) == len(PROMPTS)
     by_id: Any = {"key": lambda found: found["response_id"]}
     assert sorted(told(traced), **by_id) == sorted(account(server), **by_id)
 
@@ -70,6 +70,61 @@ def test_retrievers_that_one_asks_without_callbacks_are_of_its_run(is_root: bool
     (Both() if is_root else RunnableLambda(str) | Both()).invoke("which letter?")
     (summary,) = settled(traced, 1)
     assert (summary["retrieval_count"], summary["rerank_count"]) == (2, 1)
+
+
+def two_requests(server: DrawingServer, kind: str) -> Any:
+    """Return a model of the application's own that asks twice and searches once, and how it is called."""
+    from langchain_core.language_models import LLM, BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    client = model(server).root_client
+
+    def ask() -> str:
+        for _ in range(2):
+            client.chat.completions.create(model="m", messages=[{"role": "user", "content": "words"}])
+        return str(Letters().invoke("words"))
+
+    class Completing(LLM):
+        _llm_type = "own"
+
+        def _call(self, prompt: str, stop: Any = None, run_manager: Any = None, **_: Any) -> str:
+            return ask()
+
+    class Chatting(BaseChatModel):
+        _llm_type = "own"
+
+        def _generate(self, *_: Any, **__: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(ask()))])
+
+    own = Completing() if kind == "completing" else Chatting()
+    return {"streamed": lambda: list(own.stream("which letter?")), "async": lambda: own.ainvoke("which letter?")}.get(
+        kind, lambda: own.invoke("which letter?")
+    )
+
+
+@pytest.mark.parametrize("kind", ["chat", "completing", "streamed", "async"])
+def test_a_model_that_asks_twice_is_one_run(kind: str, server: DrawingServer, traced: CapturedEvents) -> None:
+    call = two_requests(server, kind)
+    run(call)
+    run(call)
+    model(server).root_client.chat.completions.create(model="m", messages=[{"role": "user", "content": "alone"}])
+    ended = settled(traced, 3)
+    counts = [(summary["generation_count"], summary["retrieval_count"]) for summary in ended]
+    assert counts == [(2, 1), (2, 1), (1, 0)]
+    key = lambda found: found["response_id"]  # noqa: E731
+    assert sorted(told(traced), key=key) == sorted(account(server), key=key)
+
+
+def test_a_call_between_two_pieces_of_a_stream_is_its_consumers(server: DrawingServer, traced: CapturedEvents) -> None:
+    llm = model(server)
+    pieces = llm.stream("which letter?")
+    next(pieces)
+    llm.root_client.chat.completions.create(model="m", messages=[{"role": "user", "content": "alone"}])
+    Letters().invoke("alone too")
+    list(pieces)
+    counts = [(one["generation_count"], one["retrieval_count"]) for one in settled(traced, 3)]
+    assert sorted(counts) == [(0, 1), (1, 0), (1, 0)]
 
 
 def test_a_stream_of_which_a_task_reads_each_piece_is_one_run(traced: CapturedEvents) -> None:
@@ -120,7 +175,7 @@ def test_all_prompts_of_a_batch_that_is_given_up_are_cancelled(traced: CapturedE
         await asyncio.sleep(0.1)
 
     asyncio.run(given_up())
-    settled(traced, 3)
+    assert len(settled(traced, 3)) == 3
     assert [event["status"] for event in traced.of_type("llm.rag.generated")] == ["cancelled"] * 3
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from spanforge.integrations import _clients, haystack, langchain, llama_index
+from spanforge.integrations import _clients, haystack, llama_index
+from spanforge.integrations._langchain_handler import Handler
 from spanforge.integrations._options import OPTIONS
 from spanforge.integrations._runs import Run
 from spanforge.integrations._stage import current_call
@@ -62,7 +63,7 @@ def check(events: CapturedEvents, *stages: str) -> None:
 
 
 def by_langchain(bomb: Any) -> None:
-    handler = langchain.Handler()
+    handler = Handler()
     handler.on_chain_start(bomb, bomb, run_id=1, metadata={"thread_id": bomb})
     handler.on_retriever_start(bomb, bomb, run_id=2, parent_run_id=1, name=bomb, metadata=bomb)
     handler.on_retriever_end([bomb, bomb], run_id=2)
@@ -142,7 +143,7 @@ def test_every_hook_survives_and_every_stage_is_recorded(name: str, kind: type[A
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_documents_beside_one_that_raises_are_read(kind: type[Any]) -> None:
-    handler = langchain.Handler()
+    handler = Handler()
     with traced() as events:
         handler.on_retriever_start(None, "q", run_id=1, name="r")
         good = SimpleNamespace(page_content="text", id="good", metadata={})

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from spanforge.integrations import _clients
+from spanforge.integrations._client_calls import Call
 from spanforge.integrations._hooks import Hook, Undo, let_go, take_hold
 from spanforge.integrations._runs import Run
 from spanforge.integrations.llama_index import Observer
@@ -82,7 +83,7 @@ class _Unlookable:
 @pytest.mark.parametrize("answer", [object(), _Unlookable()])
 def test_an_answer_that_cannot_be_read_ends_its_run(answer: object) -> None:
     with capture() as events:
-        call = _clients._Call(_Illegible(), {"model": "m", "messages": []})
+        call = Call(_Illegible(), {"model": "m", "messages": []})
         _clients._follow(call, answer)
         assert _ended(events) == ["m"]
 
