@@ -33,7 +33,7 @@ def found(claim: str, evidence: str) -> set[str]:
         ("unit", "The rope is one metre long.", "The rope is one kilometre long."),
         ("number", "The house has two bedrooms.", "The house has three bedrooms and two bathrooms."),
         ("number", "It is the second largest lake.", "It is the third largest lake."),
-        ("number", "The theme was used for seasons eleven and twelve.", "Seasons thirteen and fourteen used the theme."),
+        ("number", "It was used for seasons eleven and twelve.", "Seasons thirteen and fourteen used it."),
         ("date", "The harbour opened in 1931.", "The harbour opened in 1913."),
         ("date", "The fair takes place in March.", "The fair takes place in April."),
         ("name", "The office moved to Madrid last year.", "The office moved to Lisbon last year."),
