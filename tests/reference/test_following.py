@@ -30,6 +30,11 @@ FIRST = "Where is the Eiffel Tower?"
         (["What was sold in Oslo in 2024?", "And in Bergen?"], "And Q4?", "And Q4 sold Bergen 2024?"),
         (["What happens in the first week?"], "And in the second one?", "What happens in the second one?"),
         (["What does calibration cost?"], "And for lasers?", "And for lasers calibration cost?"),
+        (
+            ["How do I install the VPN on Windows?"],
+            "How do I install it on macOS?",
+            "How do I install the VPN on macOS?",
+        ),
         (["Who leads Leeds?"], "And why?", "And why leads Leeds?"),
         ([FIRST], "How many moons does Jupiter have?", "How many moons does Jupiter have?"),
         ([], "When was it completed?", "When was it completed?"),

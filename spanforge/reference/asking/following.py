@@ -48,7 +48,7 @@ def standing_alone(question: str, earlier: Sequence[str]) -> str:
 
 
 def _joined(question: str, before: str) -> str:
-    topic = _topic(before)
+    topic = _topic(before, question)
     if not topic:
         return question
     for pattern, said in ((_POSSESSIVE, f"{topic}'s"), (_PRONOUN, topic), (_THERE, f"in {topic}")):
@@ -99,10 +99,17 @@ def _kind(name: str) -> tuple[bool, bool]:
     return any(map(str.isdigit, name)), any(map(str.isalpha, name))
 
 
-def _topic(question: str) -> str:
-    """Return the last name in a question, or else its words that carry meaning."""
-    names = _NAME.findall(question)
-    return names[-1] if names else _words(question)
+def _topic(before: str, question: str) -> str:
+    """Return the last name in the question before, or else its words that carry meaning.
+
+    What stands there behind a preposition of the new question is rather what that says anew: "it on macOS" is not
+    "Windows", after "the VPN on Windows".
+    """
+    anew = {found[1].lower() for found in _PREPOSITION.finditer(question)}
+    aside = {_behind(before, found.end()) for found in _PREPOSITION.finditer(before) if found[1].lower() in anew}
+    names = list(_NAME.finditer(before))
+    kept = [found for found in names if found.span() not in aside] or names
+    return kept[-1][0] if kept else _words(before)
 
 
 def _words(question: str) -> str:
