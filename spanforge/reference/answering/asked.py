@@ -77,6 +77,7 @@ def _written(units: Sequence[Unit]) -> dict[str, str]:
             is_name = bool(unit.cells) and all(token[0].isupper() for token in tokens if content_stem(token))
             forms.update(tokens if is_name else tokens[1:])
             opening.update(token.lower() for token in tokens[:1])
+        opening.update(token.lower() for token in TOKEN.findall(unit.heading))
         opening.update(token.lower() for cell in unit.cells for token in TOKEN.findall(cell.column))
     written: dict[str, str] = {}
     for form, _ in forms.most_common():

@@ -26,8 +26,11 @@ _MEASURED: Final = {
     "heavy": stems("weight mass heavy kg g t"),
 }
 """Names of columns that hold what "how tall" and the like ask for."""
+_PERSON: Final = stems("people")
+_PEOPLE: Final = stems("people staff employees headcount workforce population inhabitants residents")
 PLAIN_VERBS: Final = stems(
-    "live stay reside work sit stand lie go come run speak use belong locate situate happen hold keep get"
+    "live stay reside work sit stand lie go come run speak use belong locate situate happen hold keep get make made"
+    " need"
 )
 """Verbs that a table leaves to the name of a column: that somebody lives in a city is said by "City"."""
 _VERBS: Final = {
@@ -58,6 +61,7 @@ def asked_attributes(question: str) -> list[frozenset[str]]:
     """Return what a question asks for: for each thing the stems of which a table must know one."""
     lowered = " ".join(question.lower().split())
     asked = [stems(match[1]) for pattern in _NAMED for match in pattern.finditer(lowered)]
+    asked = [alternatives | _PEOPLE if alternatives & _PERSON else alternatives for alternatives in asked]
     asked += [_MEASURED[match[1]] for match in _HOW.finditer(lowered)]
     asked += [_VERBS[match[1]] for match in _VERB.finditer(lowered)]
     if _HOW_MUCH.search(lowered):
@@ -74,6 +78,9 @@ def has_kind(question: str, want: Wanted | None, unit: Unit, cells: Sequence[Cel
         return any(character.isdigit() for value in values for character in value)
     if candidates(question, want, JOINT.join(values)):
         return True
+    if want.kind == "who":  # "Who approves it?" is answered by whatever stands under "Approver".
+        columns = stems(" ".join(cell.column for cell in cells or unit.cells))
+        return any(stem.endswith(("er", "or")) and {stem, stem[:-2]} & stems(question) for stem in columns)
     if want.kind != "time":
         return False
     # The name of a column may say that "10 to 17" or "July" is a time.

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from spanforge.reference.answering import certainty
-from spanforge.reference.answering.asked import Asked
+from spanforge.reference.answering.asked import Asked, says
 from spanforge.reference.answering.ranking import RANK_FEATURES, Array, Compared, compare
 from spanforge.reference.answering.tables import open_to_choice
-from spanforge.reference.answering.units import Unit, units_of
+from spanforge.reference.answering.units import Unit, stems, units_of
 from spanforge.reference.grounding.model import COEFFICIENTS_FILE, Model
 from spanforge.reference.models import RetrievedDocument
 
@@ -39,9 +39,20 @@ _ABOUT_THE_SAME: Final = 0.5
 _ROW_RIGHT: Final = 0.75
 """Least probability of a row: those that `tables` finds to be meant are right in nine of ten questions of the tests,
 which the model, fitted on sentences, does not know."""
+_ROW_COVERS: Final = 0.7  # From this share of the question's weight: a row says nothing of what it has no column for.
+_WHOLLY: Final = 1.0 - 1e-9
 _SEVERAL: Final = re.compile(r"\b(?:and|or|as well as)\b|[,;]|\?.*\?", re.IGNORECASE)
 """What may ask for more than one thing; where nothing is certain, only a second question does."""
 
+ASKS_HOW: Final = re.compile(
+    r"\bhow (?:do|does|can|could|should|to|is|are)\b|\bwhat (?:do|should|must) \w+ (?:have to |need to )?do\b"
+    r"|\bsteps (?:to|for|of)\b", re.IGNORECASE
+)  # fmt: skip
+_STEP: Final = re.compile(r"^1[.)] ", re.MULTILINE)
+_STEPS: Final = stems("steps")
+_OPEN: Final = re.compile(r"(?!.*\bor\b).*\b(?:who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE)
+_KIND_MISSING: Final = [feature.name for feature in RANK_FEATURES].index("kind_missing")
+_NAMED: Final = 0.5  # Share of the question's weight that the headings and the announcement of steps say.
 _ASKS_TWICE: Final = re.compile(
     r"\?.*\?|(?:\band|,)\s+(?:\w+\s+)?(?:who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE
 )
@@ -135,9 +146,27 @@ class Field:
         That order knows the dates and the quality of documents, which no unit shows.
         """
         first = int(odds.argmax())
+        if told := self.told_how():
+            return max(told, key=odds.__getitem__)
+        said = self.compared.hits.min(axis=1) - self.compared.rows[:, _KIND_MISSING]
+        # A row that says all of the question comes before a sentence that does not, or has no answer of the kind.
+        if said[: self.rows].max(initial=0.0) >= 1.0 > said[first]:
+            return int(said[: self.rows].argmax())
         alike = (self.compared.hits == self.compared.hits[first]).all(axis=1) & (odds >= odds[first] - _ABOUT_THE_SAME)
         places = [place for place, is_alike in enumerate(alike.tolist()) if is_alike]
         return min(places, key=lambda place: (self.units[place].number, -float(odds[place])))
+
+    def told_how(self) -> Mapping[int, float]:
+        """Return the places of steps, or else of text, named like what is to be done, and how far: steps one more."""
+        found: dict[int, float] = {}
+        for place, unit in enumerate(self.units if ASKS_HOW.search(self.asked.text) else ()):
+            is_step = bool(_STEP.search(unit.listing))
+            context = unit.context | _STEPS
+            named = float(self.compared.weights[[says(context, stem) for stem in self.asked.words]].sum())
+            said = context | stems(unit.listing)
+            if named >= (_NAMED if is_step else _WHOLLY) and all(says(said, stem) for stem in self.asked.words):
+                found[place] = named + is_step
+        return {place: named for place, named in found.items() if named >= max(found.values())}
 
     def features(self, odds: Array) -> Mapping[str, float]:
         """Return what speaks for and against the unit that is best."""
@@ -151,7 +180,9 @@ def field_of(question: str, documents: Sequence[RetrievedDocument]) -> Field | N
     everything = units_of(documents)
     asked = Asked.of(question, everything)
     rows, sentences = open_to_choice(asked.text, asked.want, everything)
-    units = [*rows, *sentences]
+    # What says nothing but the question's own words answers only whether they are so.
+    said = stems(asked.text) if _OPEN.match(asked.text) else frozenset[str]()
+    units = [*rows, *(unit for unit in sentences if not said or unit.terms - said)]
     if not units or not asked.words:
         return None
     return Field(asked, units, len(rows), everything, compare(asked, units, everything, documents))
@@ -171,7 +202,8 @@ def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     if several.search(found.asked.text):
         chosen = _with_further(found, odds, chosen)
     covered = found.compared.hits[chosen].max(axis=0) @ found.compared.weights
-    if found.units[best].cells:
+    is_row = found.units[best].cells and covered >= _ROW_COVERS
+    if is_row or found.told_how().get(best, 0.0) >= 1.0 + _WHOLLY:
         probability = max(probability, _ROW_RIGHT)
     return Choice(found.asked, tuple(found.units[place] for place in chosen), probability, float(covered))
 

@@ -7,21 +7,17 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from spanforge.reference.answering.base import REFUSAL, UNSURE
-from spanforge.reference.answering.choice import Choice, choose
-from spanforge.reference.answering.passages import quoted
+from spanforge.reference.answering.choice import ASKS_HOW, Choice, choose
 from spanforge.reference.answering.spans import answer_span
 from spanforge.reference.answering.tables import quoted_cells
 from spanforge.reference.answering.units import Unit, stems
 from spanforge.reference.models import AnsweringInput, AnsweringOutput
+from spanforge.reference.passages import quoted
 
 MODEL_NAME = "spanforge-extractive-2"
 MIN_COVERAGE_TO_CUT: Final = 0.6
 """Share of the question's weight from which a sentence may be cut to a few words: with less, only the whole of it shows
 the reader how far it answers."""
-_ASKS_FOR_A_LIST: Final = re.compile(
-    r"\b(?:list|steps?|which|what are|what were|who are|how (?:do|does|can|could|should|to|is|are)|name (?:the|all))\b",
-    re.IGNORECASE,
-)
 
 
 class ExtractiveAnswerer:
@@ -87,15 +83,18 @@ def _quotations(choice: Choice) -> str:
 def _quotation(choice: Choice, unit: Unit) -> str:
     """Return a unit whole.
 
-    An item that is one answer among several has its list around it, and a heading that says what the unit itself leaves
-    open stands before it.
+    An item that says no more of the question than its list or another item has the list around it, as steps have. A
+    heading that says what the unit itself leaves open stands before it.
     """
     if unit.cells:
         return quoted_cells(choice.asked.text, choice.asked.want, unit)
-    text = unit.listing if unit.listing and _ASKS_FOR_A_LIST.search(choice.asked.text) else _closed(unit.text)
+    own = choice.asked.words.keys() & stems(unit.sentence)
+    alike = sum(own <= stems(line) for line in unit.listing.split("\n"))
+    text = unit.listing if alike > 1 or (unit.listing and ASKS_HOW.search(choice.asked.text)) else _closed(unit.text)
     missing = choice.asked.words.keys() - stems(text)
     heading = unit.heading if not unit.heading.endswith("?") and missing & stems(unit.heading) else ""
-    return f"{quoted(heading)}: {text}" if heading else text
+    joint = ":\n" if "\n" in text else ": "
+    return f"{quoted(heading)}{joint}{text}" if heading else text
 
 
 def _closed(text: str) -> str:

@@ -67,6 +67,11 @@ class _Row:
         """Tell whether it, its columns or its headings have a stem, a synonym, or a word derived from it."""
         return says(self.said, stem) or any(_derived(stem, other) for other in self.said)
 
+    def counts(self, asked: frozenset[str]) -> bool:
+        """Tell whether a column that is named like what is counted has a number, if there is one."""
+        cells = [cell for cell, column in zip(self.unit.cells, self.columns, strict=True) if asked & column]
+        return not cells or any(map(str.isdigit, "".join(cell.value for cell in cells)))
+
 
 def open_to_choice(question: str, want: Wanted | None, units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
     """Return the rows among some units that a question is about, and the sentences that may answer it beside them.
@@ -79,7 +84,7 @@ def open_to_choice(question: str, want: Wanted | None, units: Sequence[Unit]) ->
     rows = [_Row.of(unit) for unit in {unit.text: unit for unit in reversed(units) if unit.cells}.values()][::-1]
     asked = Sentence(question, 0)
     absent = {_plain(asked.stems[index]) for index in _specific(asked) if _is_absent(asked, index, rows)}
-    sentences = [unit for unit in units if not unit.cells and absent <= set(map(_plain, unit.terms))]
+    sentences = [unit for unit in units if not unit.cells and absent <= set(map(_plain, unit.terms | unit.context))]
     return _matching(question, want, asked, rows), sentences
 
 
@@ -89,6 +94,7 @@ def _matching(question: str, want: Wanted | None, asked: Sentence, rows: Sequenc
         row
         for row in rows
         if all(any(row.knows(stem) for stem in alternatives) for alternatives in attributes)
+        and (want is None or want.kind != "quantity" or all(row.counts(alternatives) for alternatives in attributes))
         and has_kind(question, want, row.unit)
         and not _lacks_modifier(asked, row)
     ]
@@ -181,7 +187,7 @@ def _lacks_modifier(asked: Sentence, row: _Row) -> bool:
     for index, stem in enumerate(asked.stems):
         if not stem:
             inside, unknown = asked.tokens[index].lower() in _ARTICLES, False
-        elif inside and unknown and says(row.held, _plain(stem)):
+        elif inside and unknown and not stem[0].isdigit() and says(row.held, _plain(stem)):
             return True
         elif inside and index not in specific:
             unknown = unknown or not row.knows(stem)

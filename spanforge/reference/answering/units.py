@@ -7,16 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from spanforge.reference.answering.passages import body_of, plain, quoted
 from spanforge.reference.grounding.rows import JOINT, LEVEL, Cell, cells_of, first_cell_in
 from spanforge.reference.grounding.sentence import content_stem
 from spanforge.reference.grounding.text import TOKEN, sentence_spans
 from spanforge.reference.models import RetrievedDocument
+from spanforge.reference.passages import body_of, headed, plain, quoted
 
 _ITEM: Final = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+(?=\S)")
 _QUOTATION: Final = re.compile(r"^(?:>\s*)+")
 _LEANS: Final = re.compile(r"^(?:It|Its|They|Their|He|His|She|Her|This|These|That|Those|Such)\b")
+_ENDED: Final = re.compile(r"[.!?\u3002][\"')\]\u201d]*$")
 _NAME: Final = re.compile(r"\b[A-Z][\w'-]+")
+_POINTS_ELSEWHERE: Final = re.compile(r"^(?:Below|Above) (?:are|is|you)\b")
+_SHORTEST_LABEL: Final = 4  # Words from which it announces something without the sentence before it on its line.
 _LONGEST_PAIR: Final = 50
 """Words up to which a sentence is quoted with the one it leans on."""
 _LONGEST_LIST: Final = 900
@@ -77,7 +80,7 @@ def units_of(documents: Sequence[RetrievedDocument]) -> list[Unit]:
     """
     units: list[Unit] = []
     for number, document in enumerate(documents, start=1):
-        units += _Cut(number, document.heading).units(body_of(document))
+        units += _Cut(number, document.heading).units(headed(body_of(document)))
     return units
 
 
@@ -123,16 +126,18 @@ class _Cut:
         else:
             self._close()
             if text.endswith(":"):
+                if not is_new_line and len(text.split()) < _SHORTEST_LABEL:
+                    text = f"{self.before} {text}".strip()
                 self.label = f"{self.label} {text}".strip()
                 return
             own = f"{self.label} {text}".strip()
             self._sentence(own)
-            self.label, self.before = "", own
+            self.label, self.before = "", own if _ENDED.search(own) else ""
 
     def _sentence(self, text: str) -> None:
         pair = f"{self.before} {text}" if self.before and _LEANS.match(text) else text
         unit = self._unit(pair if len(pair.split()) <= _LONGEST_PAIR else text, text)
-        if unit.words and not text.endswith("?"):
+        if unit.words and not text.endswith("?") and not _POINTS_ELSEWHERE.match(text):
             self.done.append(unit)
 
     def _close(self) -> None:

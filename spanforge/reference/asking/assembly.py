@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from string import Formatter
 
 from spanforge.reference.answering.base import REFUSAL
-from spanforge.reference.answering.passages import body_of, quoted
 from spanforge.reference.failures import ContextOverflow, TemplateError, Translated
 from spanforge.reference.grounding.text import sentence_spans
 from spanforge.reference.lexical import coverage, rarity, terms
 from spanforge.reference.models import AssemblyInput, AssemblyOutput, Citation, RetrievedDocument
+from spanforge.reference.passages import body_of, quoted
 from spanforge.reference.tokens import TokenCounter
 
 Fits = Callable[[RetrievedDocument], bool]

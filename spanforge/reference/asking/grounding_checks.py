@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 
 from spanforge.reference import grounding
 from spanforge.reference.answering.choice import choose
-from spanforge.reference.answering.passages import reading_of
 from spanforge.reference.failures import GroundingFailed, InsufficientContext, Translated
 from spanforge.reference.grounding import AnswerGrounding
 from spanforge.reference.models import GroundingInput, GroundingOutput, RetrievedDocument
+from spanforge.reference.passages import reading_of
 
 GROUNDED_AT = 0.8
 """Grounding score from which an answer counts as grounded (protocol, validation criteria)."""

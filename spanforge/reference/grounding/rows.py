@@ -21,8 +21,8 @@ CONTINUED: Final = f"{JOINT}\u2026"
 _NAMED: Final = re.compile(r"(?P<column>[^\s:;|!?{}]+(?: [^\s:;|!?{}]+){0,7}): +(?=\S)")
 """The name of a column, of up to eight words, before its value."""
 _MOST_WORDS: Final = 8
-_MARKED: Final = re.compile(r"\s*[#>|*\u2022-]")
-"""Headings, quotations and list items are no rows."""
+_MARKED: Final = re.compile(r"\s*(?:[#>|*\u2022-]|</?[a-z])")
+"""Headings, quotations, list items and tags are no rows."""
 _SENTENCES: Final = re.compile(r"[.!?] +[A-Z]")
 _FEWEST_NAMED: Final = 2
 _FEWEST_AROUND_SENTENCES: Final = 4

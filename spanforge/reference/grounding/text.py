@@ -30,6 +30,13 @@ _ABBREVIATION: Final = re.compile(
 _ABBREVIATION_REACH: Final = 10
 """Characters looked back over for an abbreviation; the longest above is shorter."""
 
+_NARROWEST: Final = 66
+_WIDEST: Final = 100
+"""Characters of a line that was broken because the next word had no room."""
+_GOES_ON: Final = re.compile(r"(?!\d{1,3}[.)]\s|[-*+]\s)[\w\"'(\[`*\u201c]\S{0,40}")
+_OPEN_END: Final = re.compile(r"[^\W_]$|[,)\"'`*\u201d-]$")
+_HEAD_OR_ROW: Final = re.compile(r"\s*[#|]")
+
 TOKEN: Final = re.compile(
     r"\d+(?:[.,:\u00b7]\d+)+"  # 3.5  1,200  14:30  1·5
     r"|(?:[A-Za-z]\.){2,}"  # U.S.
@@ -80,12 +87,27 @@ def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
     if "\n" in boundary[0] or "\\n" in boundary[0]:
         # A line end inside a wrapped sentence is a space: the next line goes on in lower case.
         before = text[max(0, boundary.start() - 3) : boundary.start()].rstrip()[-1:]
-        return boundary[0].count("\n") > 1 or not (following.islower() and (before.isalnum() or before == ","))
+        goes_on = following.islower() and (before.isalnum() or before == ",")
+        return boundary[0].count("\n") > 1 or not (goes_on or _is_wrapped(text, boundary))
     if not boundary[0]:
         return True
     if following.islower():
         return False
     return not _ABBREVIATION.search(text[max(0, boundary.start() - _ABBREVIATION_REACH) : boundary.start()])
+
+
+def _is_wrapped(text: str, boundary: re.Match[str]) -> bool:
+    """Tell whether a line ends in the midst of a sentence, be it before a name, because the next word had no room."""
+    begin = text.rfind("\n", max(0, boundary.start() - _WIDEST - 1), boundary.start()) + 1
+    line = text[max(begin, boundary.start() - _WIDEST - 1) : boundary.start()].rstrip()
+    following = _GOES_ON.match(text, boundary.end())
+    return bool(
+        following
+        and len(line) <= _WIDEST
+        and len(line) + len(following[0]) >= _NARROWEST
+        and _OPEN_END.search(line)
+        and not _HEAD_OR_ROW.match(line)
+    )
 
 
 def _append_bounded(

@@ -22,7 +22,7 @@ from spanforge.reference.parsing.base import SEPARATOR, ParsedDocument, Section
 from spanforge.reference.tokens import TokenCounter
 from spanforge.reference.workers import DEFAULT_LIMITS
 
-CHUNKER_VERSION = "4"
+CHUNKER_VERSION = "5"
 """Part of every fingerprint: a change in how text is cut, or its words are found, makes documents be done anew."""
 _SLICE_CHARS = 16_384
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")

@@ -29,7 +29,8 @@ class _Format(NamedTuple):
 
 _OPEN_XML: Final = "application/vnd.openxmlformats-officedocument"
 _FORMATS: Final = (
-    _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex")),
+    _Format("text/plain", "plain", "parse_text", (".txt", ".text", ".log", ".adoc", ".org", ".tex")),
+    _Format("text/x-rst", "restructured", "parse_rst", (".rst", ".rest")),
     _Format("text/markdown", "plain", "parse_markdown", (".md", ".markdown", ".mdx")),
     _Format("text/html", "html", "parse_html", (".html", ".htm", ".xhtml")),
     _Format("application/pdf", "pdf", "parse_pdf", (".pdf",), b"%PDF-"),

@@ -88,6 +88,100 @@ def test_a_heading_is_said_where_it_says_what_the_sentence_does_not_unless_it_is
     assert "?" not in answer("How do I hand in a claim?", LEAVE)
 
 
+MANUAL = """Changing the battery
+
+1. Switch the gauge off.
+2. Insert a new cell and set the zero point anew.
+
+Setting the zero point
+
+Close the jaws fully. Hold the ZERO key for three seconds.
+
+Special leave is paid. You may take it for:
+
+- moving house: 1 day
+- a wedding: 2 days
+- a birth: 2 days
+
+Bring on the first day:
+
+- a passport
+- a photo
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "says", "lacks"),
+    [
+        ("How do I set the zero point?", ["Setting the zero point: Hold the ZERO key"], ["Switch", "Bring"]),
+        ("What are the steps to change the battery?", ["Changing the battery:\n1. Switch the gauge off."], ["jaws"]),
+        ("How do I change the battery?", ["Changing the battery:\n1. Switch the gauge off.\n2. Insert"], ["jaws"]),
+        ("What do I bring on the first day?", ["Bring on the first day:\n- a passport\n- a photo"], ["wedding"]),
+        ("How much leave is there for moving house?", ["moving house: 1 day"], ["wedding", "birth"]),
+    ],
+)
+def test_a_heading_is_said_with_its_text_and_an_item_with_its_list_unless_it_alone_answers(
+    question: str, says: list[str], lacks: list[str]
+) -> None:
+    said = answer(question, MANUAL)
+    assert all(part in said for part in says), said
+    assert not any(part in said for part in lacks), said
+
+
+def test_steps_of_the_name_of_what_is_to_be_done_are_certain_and_of_another_name_are_not() -> None:
+    assert choose("How do I change the battery?", [passage(MANUAL)]).is_certain
+    assert not choose("How do I change the probe?", [passage(MANUAL)]).is_certain
+
+
+@given(st.lists(st.sampled_from(["zero", "point", "battery", "setting", "of the"]), min_size=1, max_size=6))
+@settings(max_examples=20, deadline=None)
+def test_what_says_only_the_questions_own_words_is_never_an_answer(words: list[str]) -> None:
+    echo = " ".join(words)
+    assert not choose(f"What is the {echo}?", [passage(echo)]).is_shown
+
+
+def test_which_of_two_is_answered_in_the_questions_own_words() -> None:
+    said = answer(
+        "Which is longer, the Danube or the Rhine?", "The Danube is longer than the Rhine. The Rhine is cold."
+    )
+    assert "The Danube is longer than the Rhine." in said
+
+
+def test_a_row_that_says_all_of_the_question_comes_before_a_sentence_that_does_not() -> None:
+    rows = "Name: Levelo Laser; Price (EUR): 529; Weight (g): 640\nName: Tapemaster; Price (EUR): 12; Weight (g): 90"
+    texts = ("Calibration of a caliper costs 49 and of a laser level 89.", rows)
+    assert answer("What does the Levelo Laser cost?", *texts).startswith("Name: Levelo Laser; Price (EUR): 529")
+
+
+def test_a_row_is_certain_only_of_what_it_has_a_column_for() -> None:
+    rows = "Site: Aarhus; Staff: 97; Opened: 2006\nSite: Leeds; Staff: 41; Opened: 2017"
+    assert answer("How many people work in Leeds?", rows) == "Site: Leeds; Staff: 41; Opened: 2017 [1]"
+    assert not choose("Is there a swimming pool in Aarhus?", [passage(rows)]).is_certain
+
+
+def test_who_does_something_stands_in_the_column_of_who_does_it() -> None:
+    rows = "Category: Taxi; Limit: 60; Approver: team lead\nCategory: Client gifts; Limit: 50; Approver: finance"
+    assert answer("Who approves client gifts?", rows) == "Category: Client gifts; Limit: 50; Approver: finance [1]"
+
+
+def test_a_row_is_found_by_a_number_that_the_question_names() -> None:
+    rows = "Site: Aarhus; Phone: +45 86 40\nSite: Leeds; Phone: +44 113 496"
+    assert answer("Which site has the phone number +44 113 496?", rows) == "Site: Leeds; Phone: +44 113 496 [1]"
+
+
+def test_markup_within_a_passage_is_not_quoted() -> None:
+    text = '<p align="center">The pump is <a href="https://example.org/x">BSD licensed</a>.<br/>It is old.</p>'
+    [unit] = units_of([passage(text)])
+    assert unit.text == "The pump is BSD licensed. It is old."
+    [kept] = units_of([passage("Write `<br>` where a < b holds.")])
+    assert kept.text == "Write <br> where a < b holds."
+
+
+def test_a_slip_in_a_word_of_a_heading_alone_is_set_right() -> None:
+    units = units_of([passage("Open the centre.", heading="Help > Windows")])
+    assert "windows" in Asked.of("How do I instal it on Windws?", units).text
+
+
 @pytest.mark.parametrize("text", ["Call __init__ with *args and **kwargs.", "The part has 2 * 3 * 4 holes."])
 def test_what_only_looks_like_markdown_is_quoted_as_it_stands(text: str) -> None:
     [unit] = units_of([passage(text)])

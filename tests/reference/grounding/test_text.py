@@ -84,3 +84,22 @@ def test_spans_are_ordered_bounded_and_lose_only_white_space_and_marks(text: str
     letters = [letter for letter in text.replace("\\n", "  ") if letter.isalpha()]
     kept = [letter for start, end in spans for letter in text[start:end].replace("\\n", "  ") if letter.isalpha()]
     assert kept == letters
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The works were founded in a former bakery by the toolmaker and inventor Gunnar\nHalden and his wife.", 1),
+        (
+            "It proposes a module for parsing a language of that name (Tom's Own Language,\n[1]) in the library.",
+            1,
+        ),
+        ("Apples from the north\nPears from the south", 2),
+        ("The works were founded in a former bakery by the toolmaker and inventor Gunnar\n- first item", 2),
+        ("The works were founded in a former bakery by the toolmaker and inventor Gunnar.\nHalden died.", 2),
+        ("# The works were founded in a former bakery by the toolmaker and inventor Gunnar\nHalden died.", 2),
+        ("The works were founded in a former bakery by the toolmaker and inventor Gunnar\n\nHalden died.", 2),
+    ],
+)
+def test_a_line_broken_for_want_of_room_ends_no_sentence(text: str, count: int) -> None:
+    assert len(sentence_spans(text)) == count
