@@ -46,8 +46,10 @@ def _rows(sheet: Untyped, percentages: dict[tuple[int, int], int]) -> list[list[
     down, right = sheet.start or (0, 0)
     values: list[list[object]] = sheet.to_python()
     for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
-        for row in values[top - down + 1 : bottom - down + 1]:
-            row[left - right] = values[top - down][left - right]
+        first, column = top - down, left - right
+        # Cells that are merged outside of what is filled hold nothing.
+        for row in values[first + 1 : bottom - down + 1] if min(first, column) >= 0 else ():
+            row[column : column + 1] = values[first][column : column + 1]
     return [
         [_cell(value, percentages.get((down + y, right + x))) for x, value in enumerate(row)]
         for y, row in enumerate(values)

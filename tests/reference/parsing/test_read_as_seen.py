@@ -101,10 +101,11 @@ HIDDEN = '<row r="1"><c r="A1" t="inlineStr"><is><t>Salaries</t></is></c></row>'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 SHEET = f"<worksheet xmlns='{MAIN}'><sheetData>{{}}</sheetData>{{}}</worksheet>"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+MERGED = '<mergeCell ref="{}"/>'
 RELATIONS = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
 
 
-def workbook() -> bytes:
+def workbook(*merged: str) -> bytes:
     kinds = {
         "1": ("worksheet", "worksheets/a.xml"),
         "2": ("worksheet", "worksheets/b.xml"),
@@ -121,13 +122,14 @@ def workbook() -> bytes:
         '<sheet name="Pay" sheetId="2" state="hidden" r:id="r2"/></sheets></workbook>',
         "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCode="0.0%"/></numFmts>'
         '<cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="9"/></cellXfs></styleSheet>',
-        "xl/worksheets/a.xml": SHEET.format(CELLS, '<mergeCells count="1"><mergeCell ref="B3:B4"/></mergeCells>'),
+        "xl/worksheets/a.xml": SHEET.format(CELLS, f"<mergeCells>{''.join(map(MERGED.format, merged))}</mergeCells>"),
         "xl/worksheets/b.xml": SHEET.format(HIDDEN, ""),
     })  # fmt: skip
 
 
-def test_a_workbook_says_what_its_cells_show() -> None:
-    parsed = read(workbook(), "a.xlsx")
+@pytest.mark.parametrize("elsewhere", [(), ("F2:G5",), ("A1:A6",), ("D9:D12", "A4:B9")])
+def test_a_workbook_says_what_its_cells_show(elsewhere: tuple[str, ...]) -> None:
+    parsed = read(workbook("B3:B4", *elsewhere), "a.xlsx")
     assert [section.text for section in parsed.sections] == [
         "Hall: North; Share: 15.5%; Tonnes: 10\nHall: North; Share: 5%; Tonnes: 11"
     ]
