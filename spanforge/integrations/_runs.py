@@ -149,7 +149,7 @@ class Run:
         if self._explicit is not None:
             self.session_id = self._explicit
             # Its block may be left before the answer is read.
-            sf_rag.cell.get().hold(self._explicit)
+            sf_rag.cell.get().blocks.hold(self._explicit)
             return None
         question, self._question = self._question, None
         first = query if question is None else question
@@ -255,7 +255,9 @@ class Run:
         # A context may hold the latest stage, and that its run, long after both are over.
         scope, self.scope = self.scope, None
         if self.session_id and self._explicit is not None:
-            sf_rag.cell.get().release(self._explicit)
+            runtime = sf_rag.cell.get()
+            if (left := runtime.blocks.release(self._explicit)) is not None:
+                runtime.end(self._explicit, left)
         elif self.session_id:
             if scope is None:
                 end_quietly(self.session_id)

@@ -23,6 +23,7 @@ from spanforge.metrics.meter import PointLedger
 from spanforge.namespaces.event import Binding, Draft, Parent
 from spanforge.namespaces.retrieval import EndReason, RAGSessionPayload
 from spanforge.namespaces.stages import GENERATED, QUERY, SESSION
+from spanforge.sdk._blocks import Blocks
 from spanforge.sdk._context import bound
 from spanforge.sdk._from_settings import cleaner_of, limits_of, policy_of
 from spanforge.sdk._held_back import HeldBack
@@ -76,6 +77,7 @@ class Runtime:
         self._lock = threading.RLock()
         self._ids = _ids.IdSource()
         self._table = SessionTable(**limits_of(settings))
+        self.blocks = Blocks(self._lock, self._table)
         self._leaving: list[Dispatcher] = []
         self._replaced = Replaced()
         self._use(settings, self._dispatcher_of(settings, sinks))
@@ -321,38 +323,6 @@ class Runtime:
             summary = self._end(session_id, reason) or self._table.ended(session_id)
         self.dispatcher.emitted()
         return summary
-
-    def end_block(self, session_id: str, error_type: str) -> RAGSessionPayload | None:
-        """End a session whose block is left, once what is under way in it has ended; return its summary as of now."""
-        with self._lock:
-            session = self._table.peek(session_id)
-            if session is not None and session.awaited:
-                session.left = error_type
-                return RAGSessionPayload.trusted(session.snapshot())
-        return self.end(session_id, error_type)
-
-    def hold(self, session_id: str) -> None:
-        """Have a session's block wait for what begins in it now: a run whose answer may be read after the block."""
-        with self._lock:
-            if (session := self._table.peek(session_id)) is not None:
-                session.awaited += 1
-
-    def release(self, session_id: str) -> None:
-        """Say that what a session's block would wait for has ended."""
-        with self._lock:
-            session = self._table.peek(session_id)
-            if session is None or not session.awaited:
-                return
-            session.awaited -= 1
-            left = None if session.awaited else session.left
-        if left is not None:
-            self.end(session_id, left)
-
-    def enter_again(self, session_id: str) -> None:
-        """Say that a session whose block may have been left has another, which ends it."""
-        with self._lock:
-            if (session := self._table.peek(session_id)) is not None:
-                session.left = None
 
     def snapshot(self, session_id: str) -> RAGSessionPayload | None:
         """Return the summary of an open session as of now; None where it is not open."""

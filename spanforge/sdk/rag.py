@@ -167,7 +167,8 @@ class SFRAGClient(StageCalls):
         runtime = self.cell.get()
         if runtime.settings.disabled:
             return RAGSessionPayload(session_id=session_id)
-        return runtime.end_block(session_id, error_type)
+        so_far = runtime.snapshot(session_id) if runtime.blocks.leave(session_id, error_type) else None
+        return so_far or runtime.end(session_id, error_type)
 
     @never_raises(nothing)
     def get_session(self, session_id: str | None = None) -> RAGSessionPayload | None:
@@ -218,7 +219,7 @@ class SFRAGClient(StageCalls):
             runtime.note("session_unknown_argument")
         own_id = self._query(runtime, query_hash, **known)
         if "session_id" in known:
-            runtime.enter_again(own_id)
+            runtime.blocks.enter_again(own_id)
         return own_id
 
     @never_raises(_so_far)
