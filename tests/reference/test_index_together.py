@@ -20,7 +20,9 @@ ROUNDS = 6
 def _come_and_go(index: Index, rounds: int = ROUNDS) -> None:
     """Write, delete and settle: with a deletion to settle, the store drops the files that readers may be reading."""
     for number in range(rounds):
-        index.upsert([row(f"g{number}-{i}", "a guest of the harbour " * 20, i, document_id="guest") for i in range(40)])
+        # From the second vector on: the first is the keepers', whom a guest by it would rightly come before.
+        guests = [row(f"g{number}-{i}", "a guest of the harbour " * 20, i, document_id="guest") for i in range(2, 42)]
+        index.upsert(guests)
         index.delete(Selection("org", document_ids=("guest",)))
         index.settle()
 
