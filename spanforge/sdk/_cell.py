@@ -115,7 +115,7 @@ class RuntimeCell:
                 names = ", ".join(sink.name for sink in sinks)
                 warn("configure() was given no sinks, and keeps none: from now on events go to %s", names)
             old = runtime.reconfigure(settings, sinks)
-        runtime.retire(old, _RECONFIGURE_S)
+        runtime.dispatchers.retire(old, _RECONFIGURE_S)
 
     # -- what the process tells us (spanforge.delivery.process) -------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,16 +14,15 @@ from spanforge._warnings import warn
 from spanforge.config import Settings
 from spanforge.delivery import process
 from spanforge.delivery.dispatch import Dispatcher
-from spanforge.delivery.ledger import DeliveryReceipt, SinkLedger
+from spanforge.delivery.ledger import DeliveryReceipt
 from spanforge.delivery.queue import writing
-from spanforge.delivery.replaced import Replaced
 from spanforge.exceptions import StrictModeError
-from spanforge.metrics.meter import PointLedger
 from spanforge.namespaces.event import Binding, Draft, Parent
 from spanforge.namespaces.retrieval import EndReason, RAGSessionPayload
 from spanforge.namespaces.stages import GENERATED, QUERY, SESSION
 from spanforge.sdk._blocks import Blocks
 from spanforge.sdk._context import bound
+from spanforge.sdk._dispatchers import Dispatchers, left
 from spanforge.sdk._from_settings import cleaner_of, limits_of, policy_of
 from spanforge.sdk._held_back import HeldBack
 from spanforge.sdk._shown import LISTENERS, LISTS, Shown
@@ -78,9 +76,9 @@ class Runtime:
         self._ids = _ids.IdSource()
         self._table = SessionTable(**limits_of(settings))
         self.blocks = Blocks(self._lock, self._table)
-        self._leaving: list[Dispatcher] = []
-        self._replaced = Replaced()
-        self._use(settings, self._dispatcher_of(settings, sinks))
+        dispatcher = self._dispatcher_of(settings, sinks)
+        self.dispatchers = Dispatchers(self._lock, dispatcher)
+        self._use(settings, dispatcher)
 
     def _dispatcher_of(self, settings: Settings, sinks: list[Sink]) -> Dispatcher:
         return Dispatcher(
@@ -116,41 +114,16 @@ class Runtime:
                 old.log.refused["reconfigured"] += len(held)
                 held[:] = [draft for draft in held if new.log.hold(draft)]
             self._use(settings, new)
-            self._leaving.append(old)
+            self.dispatchers.use(new)
         return old
 
-    def retire(self, old: Dispatcher, timeout: float) -> None:
-        """Close the dispatcher of an earlier configuration; receipts and ledgers say what it has not delivered."""
-        try:
-            old.close(timeout)
-        finally:
-            with self._lock:
-                self._leaving.remove(old)
-                self._replaced.add(old)
-
-    # -- delivery -----------------------------------------------------------------------------------------------
-
-    def flush(self, timeout: float, stalled_s: float = math.inf) -> DeliveryReceipt:
-        """Wait for what was emitted, under this configuration or one that is being replaced.
-
-        What the sinks of earlier ones still hold is not waited for, and is in the receipt.
-        """
-        deadline = _clock.monotonic() + timeout
-        return self._receipt([one.flush(_left(deadline), stalled_s) for one in self._dispatchers()])
-
-    async def aflush(self, timeout: float) -> DeliveryReceipt:  # noqa: ASYNC109  as in `Dispatcher.aflush`
-        """Do as `flush` does without blocking the event loop."""
-        deadline = _clock.monotonic() + timeout
-        return self._receipt([await one.aflush(_left(deadline)) for one in self._dispatchers()])
+    # -- the end ------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float) -> DeliveryReceipt:
         """End the open sessions, deliver, close the sinks."""
         deadline = _clock.monotonic() + timeout
         self.end_all("process_exit", timeout * _SHARE_OF_ENDING)
-        dispatchers = self._dispatchers()
-        for one in dispatchers:
-            one.close(_left(deadline))
-        return self._receipt([one.receipt() for one in dispatchers])
+        return self.dispatchers.close(deadline)
 
     def leave(self, *, ends: bool) -> None:
         """Deliver within the time the settings allow, for the process was told to end.
@@ -161,23 +134,10 @@ class Runtime:
         timeout = self.settings.exit_timeout_s
         deadline = _clock.monotonic() + timeout
         if not ends:
-            self.flush(timeout, _STALLED_S)
+            self.dispatchers.flush(timeout, _STALLED_S)
             return
         self.end_all("process_exit", timeout * _SHARE_OF_ENDING)
-        self.dispatcher.exit(_left(deadline), _STALLED_S)
-
-    def _dispatchers(self) -> list[Dispatcher]:
-        with self._lock:
-            return [*self._leaving, self.dispatcher]
-
-    def _receipt(self, receipts: list[DeliveryReceipt]) -> DeliveryReceipt:
-        with self._lock:
-            return DeliveryReceipt.sum([*receipts, self._replaced.receipt()])
-
-    def ledgers(self) -> dict[str, SinkLedger]:
-        """Return the ledgers of the sinks by name, and of those replaced that have lost events or hold some."""
-        with self._lock:
-            return {**self.dispatcher.ledgers(), **self._replaced.ledgers(self._leaving)}
+        self.dispatcher.exit(left(deadline), _STALLED_S)
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
@@ -465,15 +425,6 @@ class Runtime:
         """Let figures be taken of everything that is traced, whatever sampling and full queues leave of it."""
         for meter in self._meters:
             meter.record(event_type, payload, size)
-
-    def metric_ledgers(self) -> dict[str, PointLedger]:
-        """Return the ledgers of metric points of the sinks that send metrics, by name."""
-        found = ((sink.name, getattr(sink, "metric_points", None)) for sink in self.dispatcher.sinks)
-        return {name: ledger for name, ledger in found if ledger is not None}
-
-
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - _clock.monotonic())
 
 
 def weakly(method: Callable[[], None]) -> Callable[[], None]:

@@ -215,7 +215,7 @@ class SFFeedbackClient(SFServiceClient):
     @never_raises(_no_status, _NO_STATUS)
     def get_status(self) -> FeedbackStatusInfo:
         """Return how many ratings were accepted, and whether they arrive."""
-        degraded = any(ledger.degraded for ledger in self.cell.get().ledgers().values())
+        degraded = any(ledger.degraded for ledger in self.cell.get().dispatchers.ledgers().values())
         ratings = self._own_ratings()
         return FeedbackStatusInfo("degraded" if degraded else "ok", ratings.submitted, len(ratings))
 

@@ -319,14 +319,14 @@ class SFRAGClient(StageCalls):
             written, or have failed or been dropped since the last receipt; its attributes tell these apart.
         """
         runtime = self.cell.current()
-        return DeliveryReceipt() if runtime is None else runtime.flush(_seconds(timeout, runtime))
+        return DeliveryReceipt() if runtime is None else runtime.dispatchers.flush(_seconds(timeout, runtime))
 
     @never_raises(_unknown_later, _UNKNOWN_LATER)
     async def aflush(self, timeout: float = 5.0) -> DeliveryReceipt:  # noqa: ASYNC109  as in `flush`
         """Do as `flush` does without blocking the event loop, which is asyncio's."""
         try:
             runtime = self.cell.current()
-            return DeliveryReceipt() if runtime is None else await runtime.aflush(self._wait_of(timeout))
+            return DeliveryReceipt() if runtime is None else await runtime.dispatchers.aflush(self._wait_of(timeout))
         except RuntimeError:
             # The stack has no room to wait, or the event loop is none of asyncio's.
             return _UNKNOWN
@@ -356,7 +356,7 @@ class SFRAGClient(StageCalls):
     def get_status(self) -> RAGStatusInfo:
         """Return what arrived, what failed, what was dropped and why, and which inputs were replaced."""
         runtime = self.cell.get()
-        ledgers, points = runtime.ledgers(), runtime.metric_ledgers()
+        ledgers, points = runtime.dispatchers.ledgers(), runtime.dispatchers.metric_ledgers()
         worse = any(ledger.degraded for ledger in ledgers.values()) or any(one.lost for one in points.values())
         return RAGStatusInfo(
             status="degraded" if worse else "ok",

@@ -47,10 +47,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         def nothing(*_: object) -> dict[str, int]:
             return {}
 
-        _ask_and_rate(pipeline, folder / "vectors.jsonl", as_vectors_say)
-        _ask_and_rate(pipeline, folder / "answers.jsonl", as_the_answer_says)
-        _ask_and_rate(pipeline, folder / "thumbs.jsonl", nothing)
-        _ask_and_rate(pipeline, folder / "keyed.jsonl", as_vectors_say, hash_key=_KEY)
+        asked = _ask(pipeline, folder / "runs.jsonl")
+        _rate(asked, folder, "vectors", as_vectors_say)
+        _rate(asked, folder, "answers", as_the_answer_says)
+        _rate(asked, folder, "thumbs", nothing)
+        keyed = _ask(pipeline, folder / "runs.jsonl", hash_key=_KEY)
+        _rate(keyed, folder, "keyed", as_vectors_say)
     texts = [json.dumps({"_id": str(n), "text": text}) for n, text in enumerate(QUESTIONS)]
     (folder / "questions.jsonl").write_text("\n".join(texts), encoding="utf-8")
     return folder
@@ -63,13 +65,26 @@ def _found(pipeline: Pipeline, question: str) -> list[RetrievedDocument]:
         return []
 
 
-def _ask_and_rate(pipeline: Pipeline, events: Path, judge: _Judge, *, hash_key: str | None = None) -> None:
-    with capture(sinks=[JsonlSink(events)], hash_key=hash_key):
-        for question in list(QUESTIONS)[:_ASKED]:
-            result = pipeline.ask(question)
-            told = judge(question, _found(pipeline, question))
-            rating = "free_text" if told else "thumbs_up"
-            sf_feedback.submit(result.session_id, rating=rating, metadata={"relevance": told})
+def _ask(
+    pipeline: Pipeline, runs: Path, *, hash_key: str | None = None
+) -> dict[str, tuple[str, list[RetrievedDocument]]]:
+    """Ask, and return the session of each question with what was found for it."""
+    runs.unlink(missing_ok=True)
+    with capture(sinks=[JsonlSink(runs)], hash_key=hash_key):
+        asked = {question: pipeline.ask(question).session_id for question in list(QUESTIONS)[:_ASKED]}
+        sf_rag.flush()
+    with capture():
+        return {question: (session, _found(pipeline, question)) for question, session in asked.items()}
+
+
+def _rate(asked: Mapping[str, tuple[str, list[RetrievedDocument]]], folder: Path, name: str, judge: _Judge) -> None:
+    """Write the runs, and what a judge says of them, into a file of its own."""
+    events = folder / f"{name}.jsonl"
+    events.write_bytes((folder / "runs.jsonl").read_bytes())
+    with capture(sinks=[JsonlSink(events)]):
+        for question, (session, found) in asked.items():
+            told = judge(question, found)
+            sf_feedback.submit(session, rating="free_text" if told else "thumbs_up", metadata={"relevance": told})
         sf_rag.flush()
 
 

@@ -47,7 +47,7 @@ def test_what_waits_for_a_sink_is_given_up_before_its_time_where_nothing_moves(c
     client = connect(hung, **QUICK)
     emit(client, 1)
     assert hung.entered.wait(30)
-    assert client.cell.get().flush(3_600, stalled_s=0.01).pending == 1
+    assert client.cell.get().dispatchers.flush(3_600, stalled_s=0.01).pending == 1
     hung.release.set()
 
 

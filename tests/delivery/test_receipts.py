@@ -53,7 +53,7 @@ def test_a_wait_that_fails_itself_does_not_say_that_all_was_delivered(
         raise OSError
 
     client = connect(Scripted())
-    monkeypatch.setattr(client.cell.get(), "flush", fail)
+    monkeypatch.setattr(client.cell.get().dispatchers, "flush", fail)
     assert client.flush().pending == 1
 
 

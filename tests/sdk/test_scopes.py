@@ -461,7 +461,7 @@ def test_a_call_that_fails_inside_is_counted_and_its_scope_goes_on(
     with monkeypatch.context() as broken:
         broken.setattr("spanforge.sdk.rag.ChunkCollector.add", fail)
         broken.setattr("spanforge.sdk.rag.coerce.query_text", fail)
-        broken.setattr(runtime, "flush", fail)
+        broken.setattr(runtime.dispatchers, "flush", fail)
         broken.setattr(runtime, "close", fail)
         with client.session("q") as session, session.retrieval() as retrieval:
             retrieval.record([{"chunk_id": "a"}])
