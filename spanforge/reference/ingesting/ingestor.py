@@ -32,6 +32,7 @@ PARSER_VERSION = "3"
 BATCH_CHUNKS = 2048
 """Passages held in memory between two writes, give or take one document."""
 BATCH_DOCUMENTS = 512
+_STAYS = "What was read of it before stays in the index."
 _EMBEDDED_AT_ONCE = 256
 """Passages embedded between two looks at whether the run is to stop."""
 MAX_VECTOR_IDS = 10_000
@@ -162,6 +163,7 @@ class Ingestor:
     ) -> None:
         batch = _Batch()
         seen: set[str] = set()
+        hidden: list[str] = []
         whole = True
         for item in items:
             if stop():
@@ -179,28 +181,35 @@ class Ingestor:
                 raise
             except RagFailure as failure:
                 message = str(failure.args[0]) if failure.args else failure.remedy
+                hidden += [item.hides] if item.hides else []
+                if self.catalog.document(self.org_id, self.data_source_id, item.document_id) is not None:
+                    message += f" {_STAYS}"
                 progress.failures.append(
                     DocumentFailure(document_id=item.document_id, code=failure.code, message=message)
                 )
             report(progress)
         self._write(batch, progress)
         if whole:
-            progress.removed = self._forget_missing(seen)
+            progress.removed = self._forget_missing(seen, tuple(hidden))
         if progress.indexed > progress.unchanged or progress.removed:
             with self.lock:
                 self.index.settle()
         report(progress)
 
-    def _forget_missing(self, seen: set[str]) -> int:
-        """Forget what was deleted or moved from the folders since they were last ingested; return how many."""
+    def _forget_missing(self, seen: set[str], hidden: tuple[str, ...]) -> int:
+        """Forget what was deleted or moved from the folders since they were last ingested; return how many.
+
+        What stands in a folder that could not be listed is not known to be gone.
+        """
         known = self.catalog.documents(self.org_id, self.data_source_id) if self.folders else []
         missing = [one.document_id for one in known if one.document_id.startswith(tuple(self.folders))]
-        missing = [one for one in missing if one not in seen]
+        missing = [one for one in missing if one not in seen and not one.startswith(hidden)]
         for begin in range(0, len(missing), BATCH_DOCUMENTS):
             names = tuple(missing[begin : begin + BATCH_DOCUMENTS])
             with self.lock:
-                self.catalog.drop_documents(self.org_id, self.data_source_id, names)
+                self.catalog.mark_unfinished(self.org_id, self.data_source_id, names)
                 self.index.delete(Selection(self.org_id, (self.data_source_id,), document_ids=names))
+                self.catalog.drop_documents(self.org_id, self.data_source_id, names)
         return len(missing)
 
     def _take(self, item: Waiting, batch: _Batch, progress: Progress, stop: Callable[[], bool]) -> None:
@@ -283,8 +292,8 @@ class Ingestor:
             # Deleted meanwhile: what is written now would belong to whoever takes the name next.
             raise Stopped
         names = tuple(record.document_id for record in batch.records)
-        # Forgotten first, recorded last: a process killed in between leaves documents that count as not done.
-        self.catalog.drop_documents(self.org_id, self.data_source_id, names)
+        # Recorded last: a process killed in between leaves documents that count as not done.
+        self.catalog.mark_unfinished(self.org_id, self.data_source_id, names)
         if batch.rows:
             self.index.upsert(batch.rows)
         kept = tuple(row.chunk_id for row in batch.rows)
