@@ -69,8 +69,8 @@ class Waiting:
             return self.path.read_bytes()
 
     def modified(self) -> datetime | None:
-        """Return when the file was last written, None for what is no file."""
-        with suppress(OSError):
+        """Return when the file was last written, None for what is no file or says a time beyond all years."""
+        with suppress(OSError, OverflowError, ValueError):
             return None if self.path is None else datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         return None
 
