@@ -67,7 +67,7 @@ def _identities(names: Sequence[str], known: set[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         path = identity(Path(name))
-        named = [one for one in sorted(known) if one in {name, path} or one.startswith(f"{path}/")]
+        named = [one for one in sorted(known) if one in {name, path} or one.startswith(f"{path.rstrip('/')}/")]
         if not named:
             raise CliError(f"DOCUMENT: not in the index: {visible(name)}")
         found += named

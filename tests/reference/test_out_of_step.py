@@ -135,6 +135,38 @@ def test_a_job_taken_up_again_forgets_nothing_of_a_folder_that_is_away(
         assert (job.removed, len(pipeline.documents())) == (0, 2)
 
 
+def test_what_came_while_a_folder_was_ingested_is_kept(folder: Path) -> None:
+    with Pipeline(embedder=None) as pipeline:
+
+        def another_ingests(_: object) -> None:
+            late = folder / "late.md"
+            if not late.exists():
+                late.write_text("The quay is long.", encoding="utf-8")
+                pipeline.ingest(late)
+
+        assert pipeline.ingest(folder, report=another_ingests).removed == 0
+        assert len(pipeline.documents()) == 3
+
+
+@posix
+def test_a_folder_that_became_a_link_is_gone_from_where_it_was(folder: Path, tmp_path: Path) -> None:
+    with Pipeline(embedder=None) as pipeline:
+        pipeline.ingest(folder)
+        (folder / "deep").rename(tmp_path / "deep")
+        (folder / "deep").symlink_to(tmp_path / "deep")
+        assert pipeline.ingest(folder).removed == 1
+
+
+def test_a_hidden_file_that_was_named_is_kept(folder: Path) -> None:
+    hidden = folder / ".plan.md"
+    hidden.write_text("The quay is long.", encoding="utf-8")
+    with Pipeline(embedder=None) as pipeline:
+        pipeline.ingest(hidden)
+        assert pipeline.ingest(folder).removed == 0
+        hidden.unlink()
+        assert pipeline.ingest(folder).removed == 1
+
+
 def test_an_index_is_not_read_into_itself(folder: Path) -> None:
     home = folder / "spanforge-index"
     for _ in ("first", "unchanged"):
@@ -243,3 +275,5 @@ def test_names_are_listed_as_they_are_and_forgotten_by_their_paths(
     assert "notes/[red]a.md" in capsys.readouterr().out
     assert main(["forget", *odd, "--home", "home", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"documents": len(odd), "passages": len(odd)}
+    assert main(["forget", tmp_path.anchor, "--home", "home"]) == 0
+    assert "2 documents" in capsys.readouterr().out

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from spanforge.reference.index import Index
 from spanforge.reference.index.base import IndexRow, Selection, epoch
 from spanforge.reference.ingesting.catalog import Catalog, DocumentRecord
 from spanforge.reference.ingesting.chunking import Chunk, Chunker
-from spanforge.reference.ingesting.loading import Waiting
+from spanforge.reference.ingesting.loading import Waiting, is_gone
 from spanforge.reference.ingesting.preparing import Vectors, embedded_texts, prepare
 from spanforge.reference.models import PARTLY_READ, Document, DocumentFailure
 from spanforge.reference.parsing import ParsedDocument
@@ -163,7 +164,6 @@ class Ingestor:
     ) -> None:
         batch = _Batch()
         seen: set[str] = set()
-        hidden: list[str] = []
         whole = True
         for item in items:
             if stop():
@@ -181,7 +181,6 @@ class Ingestor:
                 raise
             except RagFailure as failure:
                 message = str(failure.args[0]) if failure.args else failure.remedy
-                hidden += [item.hides] if item.hides else []
                 if self.catalog.document(self.org_id, self.data_source_id, item.document_id) is not None:
                     message += f" {_STAYS}"
                 progress.failures.append(
@@ -190,20 +189,22 @@ class Ingestor:
             report(progress)
         self._write(batch, progress)
         if whole:
-            progress.removed = self._forget_missing(seen, tuple(hidden))
+            progress.removed = self._forget_missing(seen)
         if progress.indexed > progress.unchanged or progress.removed:
             with self.lock:
                 self.index.settle()
         report(progress)
 
-    def _forget_missing(self, seen: set[str], hidden: tuple[str, ...]) -> int:
+    def _forget_missing(self, seen: set[str]) -> int:
         """Forget what was deleted or moved from the folders since they were last ingested; return how many.
 
-        What stands in a folder that could not be listed is not known to be gone.
+        What was not seen need not be gone: a folder may not be listed, or be away as a whole, and another process may
+        have ingested what came since the folder was listed.
         """
-        known = self.catalog.documents(self.org_id, self.data_source_id) if self.folders else []
-        missing = [one.document_id for one in known if one.document_id.startswith(tuple(self.folders))]
-        missing = [one for one in missing if one not in seen and not one.startswith(hidden)]
+        folders = tuple(folder for folder in self.folders if Path(folder).is_dir())
+        known = self.catalog.documents(self.org_id, self.data_source_id) if folders else []
+        missing = [one.document_id for one in known if one.document_id.startswith(folders)]
+        missing = [one for one in missing if one not in seen and is_gone(one)]
         for begin in range(0, len(missing), BATCH_DOCUMENTS):
             names = tuple(missing[begin : begin + BATCH_DOCUMENTS])
             with self.lock:

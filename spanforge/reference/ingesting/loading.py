@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -45,14 +46,6 @@ class Waiting:
             name=self.source,
             media_type=media_type_of(self.source),
         )
-
-    @property
-    def hides(self) -> str:
-        """What identities begin with of the documents that nobody sees while this is not read: those of a folder."""
-        with suppress(OSError):
-            if self.path is None or self.path.is_file():
-                return ""
-        return f"{self.document_id}/"
 
     def content(self, unreadable: str) -> bytes:
         """Read the file.
@@ -111,6 +104,16 @@ def identity(path: Path) -> str:
     name = Path(os.path.realpath(path)).as_posix().encode("utf-8", "backslashreplace").decode()
     digest = f"~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return name if len(name) <= _MAX_IDENTITY else name[: _MAX_IDENTITY - len(digest)] + digest
+
+
+def is_gone(document_id: str) -> bool:
+    """Tell whether the file of an id is there no more, as far as anybody can see."""
+    path = Path(document_id)
+    try:
+        # Behind a folder that became a link it is another document.
+        return not path.is_file() or identity(path) != document_id
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
 
 
 def _files(root: Path, home: Path | None) -> Iterator[Path]:
