@@ -13,7 +13,7 @@ from spanforge.cli._home import (
     open_pipeline,
     parse_user,
 )
-from spanforge.cli._output import print_json, table, visible
+from spanforge.cli._output import print_json, table
 from spanforge.cli._params import JsonOption
 from spanforge.reference.pipeline import DEFAULT_SOURCE
 
@@ -34,5 +34,5 @@ def _documents(
     if as_json:
         print_json([{"document_id": one.document_id, "chunks": one.chunks, "warning": one.warning} for one in known])
         return
-    rows = [(visible(one.document_id), str(one.chunks), one.warning) for one in known]
+    rows = [(one.document_id, str(one.chunks), one.warning) for one in known]
     table(f"{len(rows)} documents in the index", ["document", "passages", "what is missing"], rows)

@@ -20,6 +20,7 @@ from spanforge.cli._home import (
 from spanforge.cli._output import CliError, console, print_json, visible
 from spanforge.cli._params import JsonOption
 from spanforge.reference.failures import PermissionDenied
+from spanforge.reference.ingesting.loading import identity
 from spanforge.reference.pipeline import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def _identities(names: Sequence[str], known: set[str]) -> list[str]:
     """Return the documents that are named, by their own names, by their paths, or by the folder they stood in."""
     found: list[str] = []
     for name in names:
-        path = Path(name).resolve().as_posix()
-        named = [one for one in sorted(known) if one in {name, path} or one.startswith(f"{path}/")]
+        path = identity(Path(name))
+        named = [one for one in sorted(known) if one in {name, path} or one.startswith(f"{path.rstrip('/')}/")]
         if not named:
             raise CliError(f"DOCUMENT: not in the index: {visible(name)}")
         found += named

@@ -87,7 +87,8 @@ def _print(job: IngestionOutput, resumed: list[IngestionOutput]) -> None:
     for done in resumed:
         console.print(f"finished an interrupted job: {done.indexed} of {done.total} documents")
     console.print(
-        f"{job.indexed} of {job.total} documents in the index ({job.unchanged} unchanged), {job.chunks} passages"
+        f"{job.indexed} of {job.total} documents found are in the index ({job.unchanged} unchanged),"
+        f" with {job.chunks} passages"
     )
     if job.removed:
         console.print(f"{job.removed} that are gone from the folders were forgotten")

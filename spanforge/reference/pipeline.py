@@ -250,12 +250,16 @@ class Pipeline:
             source = self.catalog.source(user.org_id, data_source_id)
             if source is None or not may_change(user, source):
                 raise PermissionDenied
+            known = [one.document_id for one in self.catalog.documents(user.org_id, data_source_id)]
+            doomed = known if wanted is None else set(known) & set(wanted)
+            # Dropped last: what a killed process leaves can be seen, and deleted once more.
+            self.catalog.mark_unfinished(user.org_id, data_source_id, doomed)
+            deleted = self.index.delete(Selection(user.org_id, (data_source_id,), document_ids=wanted))
+            self.index.settle()
             if wanted is None:
                 self.jobs.forget(self.catalog.drop_source(user.org_id, data_source_id))
             else:
-                self.catalog.drop_documents(user.org_id, data_source_id, wanted)
-            deleted = self.index.delete(Selection(user.org_id, (data_source_id,), document_ids=wanted))
-            self.index.settle()
+                self.catalog.drop_documents(user.org_id, data_source_id, doomed)
             self.forget_answers()
             return deleted
 

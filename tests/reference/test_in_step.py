@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spanforge.cli import main
 from spanforge.reference import Pipeline
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -58,6 +58,34 @@ def test_documents_have_the_dates_they_say_or_those_of_their_files(folder: Path)
     assert crane.timestamp == datetime(2026, 3, 2, 10, tzinfo=UTC)
     assert gate.timestamp is not None
     assert gate.timestamp.timestamp() == pytest.approx((folder / "gate.md").stat().st_mtime)
+
+
+@pytest.mark.parametrize("said", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00"])
+def test_a_date_at_the_end_of_all_years_spoils_no_answer(folder: Path, said: str) -> None:
+    page = (
+        f"<html><head><meta name='date' content='{said}'></head><body><p>The crane lifts nine tonnes.</p></body></html>"
+    )
+    (folder / "crane.html").write_text(page, encoding="utf-8")
+    with Pipeline(embedder=None) as pipeline:
+        pipeline.ingest(folder)
+        (crane,) = pipeline.retrieve("crane nine tonnes").documents
+    assert crane.timestamp is not None
+    assert crane.timestamp.year == int(said[:4])
+
+
+def test_a_file_with_a_time_beyond_all_years_has_no_date(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Path.stat
+
+    def late(self: Path, **how: Any) -> os.stat_result:
+        told = list(look(self, **how))
+        told[stat.ST_MTIME] = 10**12
+        return os.stat_result(told)
+
+    monkeypatch.setattr(Path, "stat", late)
+    with Pipeline(embedder=None) as pipeline:
+        assert pipeline.ingest(folder).indexed == 2
+        (gate,) = pipeline.retrieve("gate closes").documents
+    assert gate.timestamp is None
 
 
 def test_an_answer_from_a_document_read_in_part_says_so(folder: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ ROW_FIELDS = (
     "metadata",
 )
 """Fields of a row that every engine stores as they are; the vector is stored apart."""
+
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC).timestamp()
+_LAST: Final = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +195,12 @@ def filter_value(value: FilterValue) -> str | float | list[str] | list[int]:
 
 
 def epoch(moment: datetime) -> float:
-    """Return seconds since the epoch; a time without a zone is taken as UTC."""
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    """Return seconds since the epoch; a time without a zone is taken as UTC.
+
+    A zone may put a time a few hours beyond what a time in UTC can say: it becomes the first or the last of those.
+    """
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return min(max(seconds, _FIRST), _LAST)
 
 
 def storable(value: str | float | None) -> str | float | None:

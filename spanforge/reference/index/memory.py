@@ -31,7 +31,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class MemoryIndex:
-    """Rows in a dictionary; the structures that searches read are rebuilt at the first search after a change."""
+    """Rows in a dictionary; the structures that searches read are made at the first search after a change.
+
+    They grow by what was added, and are made anew where something was replaced or deleted.
+    """
 
     name = "memory"
 
@@ -54,9 +57,11 @@ class MemoryIndex:
         with self._lock:
             if self._max_rows is not None and len(self._rows.keys() | analysed.keys()) > self._max_rows:
                 raise IndexFull
+            if not self._rows.keys().isdisjoint(analysed):
+                self._built = None
             self._rows.update((row.chunk_id, row) for row in rows)
             self._terms.update(analysed)
-            self._touch()
+            self._changes += 1
 
     def search(self, request: SearchRequest) -> SearchHits:
         """Score every selected row and return the best of each kind."""
@@ -95,7 +100,8 @@ class MemoryIndex:
             for key in doomed:
                 del self._rows[key], self._terms[key]
             if doomed:
-                self._touch()
+                self._built = None
+                self._changes += 1
             return len(doomed)
 
     def count(self, selection: Selection) -> int:
@@ -111,37 +117,50 @@ class MemoryIndex:
         with self._lock:
             self._rows.clear()
             self._terms.clear()
-            self._touch()
-
-    def _touch(self) -> None:
-        self._changes += 1
-        self._built = None
+            self._built = None
+            self._changes += 1
 
     def _build(self) -> _Built:
         with self._lock:
-            if self._built is None:
-                self._built = _Built(list(self._rows.values()), list(self._terms.values()))
-            return self._built
+            built = self._built or _Built()
+            known = len(built.rows)
+            if known < len(self._rows):
+                rows, row_terms = islice(self._rows.values(), known, None), islice(self._terms.values(), known, None)
+                built = built.with_more(list(rows), list(row_terms))
+            self._built = built
+            return built
 
 
 class _Built:
-    """What a search reads: made once a change, never altered afterwards."""
+    """What a search reads: never altered, as searches may be at work in it while rows are added."""
 
-    def __init__(self, rows: list[IndexRow], row_terms: list[list[str]]) -> None:
-        self.rows = rows
-        self.terms = row_terms
+    def __init__(self) -> None:
+        self.rows: list[IndexRow] = []
+        self.terms: list[list[str]] = []
         self._codes: dict[tuple[str, str], int] = {}
-        codes = [self._codes.setdefault((row.org_id, row.data_source_id), len(self._codes)) for row in rows]
-        self._code_of_row = np.array(codes, dtype=np.int64)
-        self._lengths = np.array([len(own) for own in row_terms], dtype=np.int64)
-        self._holders: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for i, own in enumerate(row_terms):
-            for term, count in Counter(own).items():
-                self._holders[term].append((i, count))
+        self._code_of_row = np.zeros(0, dtype=np.int64)
+        self._lengths = np.zeros(0, dtype=np.int64)
+        self._holders: dict[str, list[tuple[int, int]]] = {}
         self._matrix: NDArray[np.float32] | None = None
+
+    def with_more(self, rows: list[IndexRow], row_terms: list[list[str]]) -> _Built:
+        """Return the same with rows behind those that are here."""
+        grown, known = _Built(), len(self.rows)
+        grown.rows, grown.terms = self.rows + rows, self.terms + row_terms
+        codes = grown._codes = dict(self._codes)
+        added = [codes.setdefault((row.org_id, row.data_source_id), len(codes)) for row in rows]
+        grown._code_of_row = np.append(self._code_of_row, np.array(added, dtype=np.int64))
+        lengths = np.array([len(own) for own in row_terms], dtype=np.int64)
+        grown._lengths = np.append(self._lengths, lengths)
+        holders: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for i, own in enumerate(row_terms, known):
+            for term, count in Counter(own).items():
+                holders[term].append((i, count))
+        grown._holders = self._holders | {term: self._holders.get(term, []) + held for term, held in holders.items()}
         vectors = [row.vector for row in rows if row.vector is not None]
-        if vectors and len(vectors) == len(rows):
-            self._matrix = np.stack(vectors)
+        if len(vectors) == len(rows) and (not known or self._matrix is not None):
+            grown._matrix = np.stack(vectors) if self._matrix is None else np.vstack((self._matrix, *vectors))
+        return grown
 
     def mask(self, selection: Selection) -> NDArray[np.bool_]:
         """Tell for every row whether it is selected; whole sources at once where nothing finer is asked."""

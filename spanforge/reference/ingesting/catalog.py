@@ -2,8 +2,8 @@
 
 Deleted rows are overwritten, and there is no log file that would keep them: what is deleted is gone from the disk.
 
-A document's row is written after its passages stand in the index, so that whatever a killed process left
-behind is seen as unfinished by the next one and done again under the same ids.
+A document is marked as unfinished while its passages change, so that whatever a killed process left behind is seen as
+such by the next one: done again under the same ids, or forgotten.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from spanforge.reference.models import DataSource, IngestionOutput, JobStatus
 OPEN = frozenset({JobStatus.QUEUED, JobStatus.PROCESSING})
 """How a job stands that has not ended."""
 SCHEMA_VERSION = 3
+UNFINISHED = "Its ingestion or its removal was broken off; ingest or remove it again."
+"""What is said of a document whose passages are being changed: for whoever finds it so after a process was killed."""
 KEPT_JOBS = 1_000
 """Ended jobs that are remembered; the oldest are forgotten beyond it."""
 _SCHEMA = """
@@ -52,9 +54,10 @@ _PRAGMAS = ("secure_delete=ON", "journal_mode=DELETE", "synchronous=FULL")
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document that stands in the index as a whole.
+    """A document that stands in the index, as a whole unless it is unfinished.
 
     Attributes:
+        fingerprint: What it was made of, empty where it is unfinished.
         warning: What of it was not read, empty where it was read whole.
     """
 
@@ -222,8 +225,13 @@ class Catalog:
                 [(org_id, data_source_id, r.document_id, r.fingerprint, r.chunks, r.warning) for r in records],
             )
 
+    def mark_unfinished(self, org_id: str, data_source_id: str, document_ids: Iterable[str]) -> None:
+        """Record that the passages of documents change, so that none of them is lost sight of."""
+        records = [DocumentRecord(document_id, "", 0, UNFINISHED) for document_id in document_ids]
+        self.put_documents(org_id, data_source_id, records)
+
     def drop_documents(self, org_id: str, data_source_id: str, document_ids: Iterable[str]) -> None:
-        """Forget documents, so that a later ingestion does them again."""
+        """Forget documents of which no passage is left."""
         with self._write() as db:
             db.executemany(
                 "DELETE FROM documents WHERE org_id = ? AND data_source_id = ? AND document_id = ?",

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from spanforge.reference.index import Index
 from spanforge.reference.index.base import IndexRow, Selection, epoch
 from spanforge.reference.ingesting.catalog import Catalog, DocumentRecord
 from spanforge.reference.ingesting.chunking import Chunk, Chunker
-from spanforge.reference.ingesting.loading import Waiting
+from spanforge.reference.ingesting.loading import Waiting, is_gone
 from spanforge.reference.ingesting.preparing import Vectors, embedded_texts, prepare
 from spanforge.reference.models import PARTLY_READ, Document, DocumentFailure
 from spanforge.reference.parsing import ParsedDocument
@@ -32,6 +33,7 @@ PARSER_VERSION = "3"
 BATCH_CHUNKS = 2048
 """Passages held in memory between two writes, give or take one document."""
 BATCH_DOCUMENTS = 512
+_STAYS = "What was read of it before stays in the index."
 _EMBEDDED_AT_ONCE = 256
 """Passages embedded between two looks at whether the run is to stop."""
 MAX_VECTOR_IDS = 10_000
@@ -179,6 +181,8 @@ class Ingestor:
                 raise
             except RagFailure as failure:
                 message = str(failure.args[0]) if failure.args else failure.remedy
+                if self.catalog.document(self.org_id, self.data_source_id, item.document_id) is not None:
+                    message += f" {_STAYS}"
                 progress.failures.append(
                     DocumentFailure(document_id=item.document_id, code=failure.code, message=message)
                 )
@@ -192,15 +196,21 @@ class Ingestor:
         report(progress)
 
     def _forget_missing(self, seen: set[str]) -> int:
-        """Forget what was deleted or moved from the folders since they were last ingested; return how many."""
-        known = self.catalog.documents(self.org_id, self.data_source_id) if self.folders else []
-        missing = [one.document_id for one in known if one.document_id.startswith(tuple(self.folders))]
-        missing = [one for one in missing if one not in seen]
+        """Forget what was deleted or moved from the folders since they were last ingested; return how many.
+
+        What was not seen need not be gone: a folder may not be listed, or be away as a whole, and another process may
+        have ingested what came since the folder was listed.
+        """
+        folders = tuple(folder for folder in self.folders if Path(folder).is_dir())
+        known = self.catalog.documents(self.org_id, self.data_source_id) if folders else []
+        missing = [one.document_id for one in known if one.document_id.startswith(folders)]
+        missing = [one for one in missing if one not in seen and is_gone(one)]
         for begin in range(0, len(missing), BATCH_DOCUMENTS):
             names = tuple(missing[begin : begin + BATCH_DOCUMENTS])
             with self.lock:
-                self.catalog.drop_documents(self.org_id, self.data_source_id, names)
+                self.catalog.mark_unfinished(self.org_id, self.data_source_id, names)
                 self.index.delete(Selection(self.org_id, (self.data_source_id,), document_ids=names))
+                self.catalog.drop_documents(self.org_id, self.data_source_id, names)
         return len(missing)
 
     def _take(self, item: Waiting, batch: _Batch, progress: Progress, stop: Callable[[], bool]) -> None:
@@ -283,8 +293,8 @@ class Ingestor:
             # Deleted meanwhile: what is written now would belong to whoever takes the name next.
             raise Stopped
         names = tuple(record.document_id for record in batch.records)
-        # Forgotten first, recorded last: a process killed in between leaves documents that count as not done.
-        self.catalog.drop_documents(self.org_id, self.data_source_id, names)
+        # Recorded last: a process killed in between leaves documents that count as not done.
+        self.catalog.mark_unfinished(self.org_id, self.data_source_id, names)
         if batch.rows:
             self.index.upsert(batch.rows)
         kept = tuple(row.chunk_id for row in batch.rows)

@@ -75,7 +75,7 @@ class Jobs:
     ) -> IngestionOutput:
         """Write down a job and return it. Files can be taken up again by another process, documents cannot."""
         items = list(items)
-        todo = waiting(items)
+        todo = waiting(items, self._home)
         request = dict(settings)
         if not any(isinstance(item, Document) for item in items):
             paths = [str(Path(item).resolve()) for item in items if not isinstance(item, Document)]
@@ -222,7 +222,8 @@ class Jobs:
         """Return what a job of another process was to do; None where nobody knows any more."""
         request = record.request or {}
         if "paths" in request:
-            return waiting(bytes.fromhex(path).decode("utf-8", "surrogateescape") for path in request["paths"])
+            paths = (bytes.fromhex(path).decode("utf-8", "surrogateescape") for path in request["paths"])
+            return waiting(paths, self._home)
         if "upload" in request and self._home is not None:
             return uploads.spooled(self._home / UPLOADS / record.output.job_id)
         return None

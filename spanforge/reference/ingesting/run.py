@@ -21,7 +21,8 @@ TIMED_OUT: Final = "TIMED_OUT"
 """Reason of a job that took longer than it may."""
 FAILED: Final = "INTERNAL_ERROR"
 """Reason of a job that met an error nobody foresaw."""
-_REPORT_S: Final = 0.2
+_REPORT_S: Final = 1.0
+"""Seconds between two notes of how a job stands: each waits for the disk."""
 
 
 @dataclass(slots=True)
