@@ -12,7 +12,10 @@ from spanforge.reference.grounding.lexicon import MONTHS, WEEKDAYS
 from spanforge.reference.grounding.rows import JOINT, Cell
 from spanforge.reference.grounding.text import TOKEN
 
-_PRICE: Final = stems("cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc")
+_PRICE: Final = stems(
+    "cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc kr krone"
+    " krona nok sek dkk pln zloty czk huf jpy yen cny yuan inr rupee aud cad nzd"
+)
 _LENGTHS: Final = stems("mm cm m km metres meters kilometres kilometers feet inches miles")
 _TIMES: Final = stems("seconds minutes hours days weeks months years")
 _MEASURED: Final = {
@@ -24,6 +27,7 @@ _MEASURED: Final = {
     "long": stems("length duration time span distance period long") | _LENGTHS | _TIMES,
     "old": stems("age year born birth built founded old"),
     "heavy": stems("weight mass heavy kg g t"),
+    "fast": stems("speed velocity pace knots mph kmh fast"),
 }
 """Names of columns that hold what "how tall" and the like ask for."""
 _PERSON: Final = stems("people")
