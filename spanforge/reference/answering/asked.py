@@ -83,6 +83,5 @@ def _as_written(token: str, written: dict[str, str], known: dict[str, str]) -> s
     stem = content_stem(lowered)
     if not stem or lowered in MEASURES:
         return lowered
-    # A word that none of theirs is a form of is read as the one of which it is a slip.
     meant = lowered if lowered in written or stem in known.values() else meant_by(lowered, known)
     return written.get(meant, lowered)

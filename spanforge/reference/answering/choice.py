@@ -156,10 +156,7 @@ class Field:
         return min(places, key=lambda place: (self.units[place].number, -float(odds[place])))
 
     def told_how(self) -> Mapping[int, float]:
-        """Return the places of steps, or else of text, named like what is to be done, and how far: steps one more.
-
-        A list under a heading that is the question itself is as sure as steps.
-        """
+        """Return the places of steps or a list, else of text, named like what is asked, and how far: lists one more."""
         found: dict[int, float] = {}
         asks_how = ASKS_HOW.search(self.asked.text)
         for place, unit in enumerate(self.units):

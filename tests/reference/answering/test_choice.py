@@ -234,6 +234,12 @@ def test_what_names_no_time_at_all_is_no_certain_answer_to_when() -> None:
     assert without < with_one
 
 
+@pytest.mark.parametrize("question", ["When did Nora Quist start work?", "Where does Nora Quist live?"])
+def test_a_number_of_no_time_and_a_table_of_no_places_answer_neither_when_nor_where(question: str) -> None:
+    table = "| Room | Floor | Size (m2) | Keys |\n|---|---|---|---|\n| G1 | ground | 38 | Nora Quist |"
+    assert not choose(question, [passage(table)]).is_certain
+
+
 @pytest.mark.parametrize(
     ("question", "row"),
     [
