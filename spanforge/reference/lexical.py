@@ -20,6 +20,10 @@ K1, B = 1.2, 0.75
 UNSEEN_PASSAGES = 20
 """Passages supposed to exist beside the given ones, without the terms: over one or two passages, frequency says
 nothing, and a word that all of them hold is not thereby a common one."""
+_SHORTEST_SLIP = 5
+"""Letters of a word from which a slip in it is looked for; shorter words are too often another word ..."""
+_SHORTEST_SWAP = 3
+"""... unless two of their letters have only changed places."""
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")  # "price_eur" is two words, "1.5" is one
 _IDEOGRAPHS = r"\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _UNSPACED = re.compile(f"[{_IDEOGRAPHS}]")
@@ -103,3 +107,32 @@ def coverage(weights: Mapping[str, float], passage: Container[str]) -> float:
     total = sum(weights.values())
     found = sum(weight for term, weight in weights.items() if term in passage)
     return min(1.0, found / total) if total > 0.0 else 0.0
+
+
+def meant_by(word: str, known: Mapping[str, str]) -> str:
+    """Return the one known word of which a lower-cased word is a slip, and the word itself where not just one is.
+
+    Args:
+        word: A word that is not known.
+        known: Known words, and the stem of each: forms of one word are one.
+    """
+    if len(word) < _SHORTEST_SWAP or not word.isalpha():
+        return word
+    near = [other for other in known if abs(len(other) - len(word)) <= 1 and _is_slip(word, other)]
+    if len(word) < _SHORTEST_SLIP:
+        near = [other for other in near if sorted(other) == sorted(word)]
+    return near[0] if len({known[other] for other in near}) == 1 else word
+
+
+def _is_slip(word: str, other: str) -> bool:
+    """Tell whether one letter too many, too few, wrong, or two that changed places make one word of the other."""
+    start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    if start == 0:
+        return False
+    left, right = word[start:], other[start:]
+    return (
+        left[1:] == right
+        or left == right[1:]
+        or left[1:] == right[1:]
+        or (left[:2] == right[1::-1] and left[2:] == right[2:])
+    )

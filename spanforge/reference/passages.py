@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 
 from spanforge.reference.grounding.rows import with_rows
+from spanforge.reference.grounding.text import sentence_spans
 from spanforge.reference.lexical import under_heading
 from spanforge.reference.models import RetrievedDocument
 
@@ -25,6 +27,8 @@ _STANDING = re.compile(
 )
 """A short line that stands alone over a text, as headings do where nothing marks them."""
 _MARKED = re.compile(r"^#{1,6} ", re.MULTILINE)
+_QUOTATION = re.compile(r"^(?:>\s*)+")
+_FENCE = re.compile(r"^(?:`{3,}|~{3,}|:{3,})\S*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 
 
@@ -67,3 +71,14 @@ def _rounded(match: re.Match[str]) -> str:
     inner = match[1]
     is_number = any(c.isnumeric() for c in inner) and not any(c.isalpha() and not c.isnumeric() for c in inner)
     return f"({inner})" if is_number else match[0]
+
+
+def pieces_of(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences and lines of a passage, and whether each begins a line."""
+    last = 0
+    for start, end in sentence_spans(text):
+        is_new_line = last == 0 or "\n" in text[last:start]
+        raw = _QUOTATION.sub("", text[start:end])
+        if raw and not _FENCE.match(raw):
+            yield raw, is_new_line
+        last = end

@@ -7,20 +7,18 @@ word of theirs that it is a slip away from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from spanforge.reference.answering.spans import Wanted, wanted
+from spanforge.reference.answering.spans import MEASURES, Wanted, wanted
 from spanforge.reference.answering.units import Unit, words_of
-from spanforge.reference.grounding.lexicon import ALIKE
 from spanforge.reference.grounding.sentence import Sentence, content_stem
 from spanforge.reference.grounding.text import TOKEN
+from spanforge.reference.lexical import meant_by
 
 MAX_QUESTION_CHARS: Final = 4_096
-_SHORTEST_SLIP: Final = 5
-"""Letters of a word from which a slip in it is looked for; shorter words are too often another word."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +59,6 @@ class Asked:
         return frozenset(self.sentence.stems[index] for index in self.sentence.marked_names)
 
 
-def says(said: Container[str], stem: str) -> bool:
-    """Tell whether a stem or a synonym of it is among what was said."""
-    return stem in said or any(other in said for other in ALIKE.get(stem, ()))
-
-
 def _written(units: Sequence[Unit]) -> dict[str, str]:
     """Return how the passages write each word, most often, by the word in lower case."""
     forms: Counter[str] = Counter()
@@ -87,29 +80,8 @@ def _written(units: Sequence[Unit]) -> dict[str, str]:
 
 def _as_written(token: str, written: dict[str, str], known: dict[str, str]) -> str:
     lowered = token.lower()
-    if not content_stem(lowered):
+    stem = content_stem(lowered)
+    if not stem or lowered in MEASURES:
         return lowered
-    found = written.get(lowered)
-    return found or written.get(_meant_by(lowered, known), lowered)
-
-
-def _meant_by(word: str, known: dict[str, str]) -> str:
-    """Return the one known word that is a slip away, and the word itself where it is known, or not just one is."""
-    if len(word) < _SHORTEST_SLIP or not word.isalpha() or content_stem(word) in known.values():
-        return word
-    near = [other for other in known if abs(len(other) - len(word)) <= 1 and _is_slip(word, other)]
-    return near[0] if len({known[other] for other in near}) == 1 else word
-
-
-def _is_slip(word: str, other: str) -> bool:
-    """Tell whether one letter too many, too few, wrong, or two that changed places make one word of the other."""
-    start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
-    if start == 0:
-        return False
-    left, right = word[start:], other[start:]
-    return (
-        left[1:] == right
-        or left == right[1:]
-        or left[1:] == right[1:]
-        or (left[:2] == right[1::-1] and left[2:] == right[2:])
-    )
+    meant = lowered if lowered in written or stem in known.values() else meant_by(lowered, known)
+    return written.get(meant, lowered)

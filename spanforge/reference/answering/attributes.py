@@ -12,9 +12,13 @@ from spanforge.reference.grounding.lexicon import MONTHS, WEEKDAYS
 from spanforge.reference.grounding.rows import JOINT, Cell
 from spanforge.reference.grounding.text import TOKEN
 
-_PRICE: Final = stems("cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc")
+_PRICE: Final = stems(
+    "cost price fare fee charge rate amount total eur euro usd dollar gbp pound chf franc kr krone"
+    " krona nok sek dkk pln zloty czk huf jpy yen cny yuan inr rupee aud cad nzd"
+)
 _LENGTHS: Final = stems("mm cm m km metres meters kilometres kilometers feet inches miles")
 _TIMES: Final = stems("seconds minutes hours days weeks months years")
+_TIMED: Final = _TIMES | stems("time date hours open close start begin end from to until since due slot")
 _MEASURED: Final = {
     "tall": stems("height length size tall") | _LENGTHS,
     "high": stems("height altitude elevation length high") | _LENGTHS,
@@ -24,6 +28,7 @@ _MEASURED: Final = {
     "long": stems("length duration time span distance period long") | _LENGTHS | _TIMES,
     "old": stems("age year born birth built founded old"),
     "heavy": stems("weight mass heavy kg g t"),
+    "fast": stems("speed velocity pace knots mph kmh fast"),
 }
 """Names of columns that hold what "how tall" and the like ask for."""
 _PERSON: Final = stems("people")
@@ -37,6 +42,7 @@ _VERBS: Final = {
     "cost": _PRICE,
     "weigh": _MEASURED["heavy"] | stems("weigh"),
     "earn": stems("salary wage pay income earnings earn"),
+    "live": stems("live city town village country continent habitat range region address place location home"),
 }
 _NO_NOUN: Final = (
     "is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must"
@@ -73,16 +79,20 @@ def has_kind(question: str, want: Wanted | None, unit: Unit, cells: Sequence[Cel
     """Tell whether a row, or some cells of it, hold a value of the kind that a question wants."""
     if want is None or not want.expected:
         return True
-    values = [cell.value for cell in cells or unit.cells]
+    cells = cells or unit.cells
+    values = [cell.value for cell in cells]
     if want.kind == "quantity":
         return any(character.isdigit() for value in values for character in value)
     if candidates(question, want, JOINT.join(values)):
         return True
     if want.kind == "who":  # "Who approves it?" is answered by whatever stands under "Approver".
-        columns = stems(" ".join(cell.column for cell in cells or unit.cells))
+        columns = stems(" ".join(cell.column for cell in cells))
         return any(stem.endswith(("er", "or")) and {stem, stem[:-2]} & stems(question) for stem in columns)
     if want.kind != "time":
         return False
-    # The name of a column may say that "10 to 17" or "July" is a time.
+    # The name of a column must say that "10 to 17" is a time, and none need say that "July" is one.
     words = {token.lower() for value in values for token in TOKEN.findall(value)}
-    return any(value[:1].isdigit() for value in values) or not words.isdisjoint({*MONTHS, *WEEKDAYS})
+    timed = _TIMED | stems(question)
+    return any(cell.value[:1].isdigit() and timed & stems(cell.column) for cell in cells) or not words.isdisjoint(
+        {*MONTHS, *WEEKDAYS}
+    )

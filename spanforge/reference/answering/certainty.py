@@ -11,14 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from spanforge.reference.answering.asked import Asked, says
+from spanforge.reference.answering.asked import Asked
 from spanforge.reference.answering.ranking import Array, Compared
-from spanforge.reference.answering.spans import candidates
+from spanforge.reference.answering.spans import lacks
 from spanforge.reference.answering.units import Unit
 from spanforge.reference.embedding.nearness import likeness
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.features import FAULTS, Feature, WordWeights, examine
 from spanforge.reference.grounding.features import FEATURES as CLAIM_FEATURES
+from spanforge.reference.grounding.lexicon import says
 
 _OWN: Final[tuple[Feature, ...]] = (
     Feature("likeness", 1, "likeness in meaning of the unit and the question as a whole"),
@@ -66,6 +67,6 @@ def features_of(
         "nearest_missing": float(compared.sims[best][unsaid].max()) if unsaid.any() else 1.0,
         "missing_anywhere": float(compared.weights[nowhere].sum()),
         "name_missing": float(compared.weights[away & is_name].sum()),
-        "kind_absent": float(want is not None and want.required and not candidates(asked.text, want, unit.sentence)),
+        "kind_absent": float(want is not None and lacks(want, asked.text, unit.sentence)),
         **{feature.name: faults[feature.name] for feature in _SHARED},
     }

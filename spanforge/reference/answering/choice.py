@@ -18,12 +18,14 @@ from typing import Any, Final
 import numpy as np
 
 from spanforge.reference.answering import certainty
-from spanforge.reference.answering.asked import Asked, says
+from spanforge.reference.answering.asked import Asked
 from spanforge.reference.answering.ranking import RANK_FEATURES, Array, Compared, compare
 from spanforge.reference.answering.tables import open_to_choice
 from spanforge.reference.answering.units import Unit, stems, units_of
+from spanforge.reference.grounding.lexicon import says
 from spanforge.reference.grounding.model import COEFFICIENTS_FILE, Model
 from spanforge.reference.models import RetrievedDocument
+from spanforge.reference.retrieving.understanding import ASIDE, parts_of
 
 CERTAIN_AT: Final = 0.5
 """Probability from which an answer is given as one: it is more likely right than not."""
@@ -53,9 +55,6 @@ _STEPS: Final = stems("steps")
 _OPEN: Final = re.compile(r"(?!.*\bor\b).*\b(?:who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE)
 _KIND_MISSING: Final = [feature.name for feature in RANK_FEATURES].index("kind_missing")
 _NAMED: Final = 0.5  # Share of the question's weight that the headings and the announcement of steps say.
-_ASKS_TWICE: Final = re.compile(
-    r"\?.*\?|(?:\band|,)\s+(?:\w+\s+)?(?:who|whom|whose|what|when|where|which|why|how)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +156,23 @@ class Field:
         return min(places, key=lambda place: (self.units[place].number, -float(odds[place])))
 
     def told_how(self) -> Mapping[int, float]:
-        """Return the places of steps, or else of text, named like what is to be done, and how far: steps one more."""
+        """Return the places of steps or a list, else of text, named like what is asked, and how far: lists one more."""
         found: dict[int, float] = {}
-        for place, unit in enumerate(self.units if ASKS_HOW.search(self.asked.text) else ()):
-            is_step = bool(_STEP.search(unit.listing))
+        asks_how = ASKS_HOW.search(self.asked.text)
+        for place, unit in enumerate(self.units):
+            is_step = bool(_STEP.search(unit.listing)) if asks_how else self._is_title(unit)
+            if not is_step and not asks_how:
+                continue
             context = unit.context | _STEPS
             named = float(self.compared.weights[[says(context, stem) for stem in self.asked.words]].sum())
             said = context | stems(unit.listing)
             if named >= (_NAMED if is_step else _WHOLLY) and all(says(said, stem) for stem in self.asked.words):
                 found[place] = named + is_step
         return {place: named for place, named in found.items() if named >= max(found.values())}
+
+    def _is_title(self, unit: Unit) -> bool:
+        is_whole = unit.listing.startswith(("- ", "1")) and stems(unit.heading) == self.asked.words.keys()
+        return is_whole and unit.heading.split()[0].lower() == self.asked.text.split()[0].lower()
 
     def features(self, odds: Array) -> Mapping[str, float]:
         """Return what speaks for and against the unit that is best."""
@@ -189,7 +195,17 @@ def field_of(question: str, documents: Sequence[RetrievedDocument]) -> Field | N
 
 
 def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
-    """Choose units of the passages."""
+    """Choose units of the passages: for a question that asks twice, what answers each part, as sure as the least."""
+    parts = [_chosen(part, documents) for part in parts_of(question)]
+    shown = [part for part in parts if part.is_shown]
+    if len(parts) == 1 or not shown:
+        return parts[0]
+    units = tuple(dict.fromkeys(unit for part in shown for unit in part.units))[:MAX_UNITS]
+    probability = max(SHOWN_AT, min(part.probability for part in parts))
+    return Choice(Asked.of(question, units), units, probability, min(part.covered for part in shown))
+
+
+def _chosen(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     found = field_of(question, documents)
     if found is None:
         return Choice(Asked.of(question, ()))
@@ -198,7 +214,7 @@ def choose(question: str, documents: Sequence[RetrievedDocument]) -> Choice:
     best = found.best(odds)
     chosen = [*range(found.rows)] if best < found.rows else [best]
     probability = models.certainty.probability(found.features(odds))
-    several = _SEVERAL if probability >= CERTAIN_AT else _ASKS_TWICE
+    several = _SEVERAL if probability >= CERTAIN_AT else ASIDE
     if several.search(found.asked.text):
         chosen = _with_further(found, odds, chosen)
     covered = found.compared.hits[chosen].max(axis=0) @ found.compared.weights

@@ -30,7 +30,7 @@ class ExtractiveAnswerer:
     def answer(self, request: AnsweringInput) -> AnsweringOutput:
         """Return the quotations, as an answer or as the closest ones, or the refusal."""
         choice = choose(request.query, request.grounded_docs)
-        # From what was quoted, and not from the answer's text: a quotation may hold numbers in brackets of its own.
+        # Not from the answer's text: a quotation may hold numbers in brackets of its own.
         numbers = dict.fromkeys(unit.number for unit in choice.units) if choice.is_shown else {}
         cited = {citation.number: citation for citation in request.citations}
         return AnsweringOutput(

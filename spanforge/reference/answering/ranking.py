@@ -14,12 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from spanforge.reference.answering.asked import Asked, says
+from spanforge.reference.answering.asked import Asked
 from spanforge.reference.answering.spans import candidates
 from spanforge.reference.answering.tables import known_to
 from spanforge.reference.answering.units import Unit
-from spanforge.reference.embedding.nearness import nearest, vectors_of
+from spanforge.reference.embedding.nearness import meanings
 from spanforge.reference.grounding.features import Feature
+from spanforge.reference.grounding.lexicon import says
 from spanforge.reference.lexical import rarity
 from spanforge.reference.models import RetrievedDocument
 
@@ -76,7 +77,8 @@ def compare(
     weights = np.array([rare[stem] for stem in stems])
     weights /= weights.sum()
     hits = np.array([_hits(asked, stems, unit) for unit in units])
-    sims, likeness = _meanings(list(asked.words.values()), weights, units)
+    said = [[word.lower() for _, word in unit.words] for unit in units]
+    sims, likeness = meanings(list(asked.words.values()), weights, said)
     sims = np.maximum(sims, hits)
     best = max((document.score for document in documents), default=0.0) or 1.0
     rows = np.column_stack([
@@ -96,21 +98,6 @@ def _hits(asked: Asked, stems: list[str], unit: Unit) -> list[float]:
         known = known_to(asked.text, stems, unit)
         return [float(stem in known) for stem in stems]
     return [1.0 if says(unit.terms, stem) else _IN_HEADING * says(unit.context, stem) for stem in stems]
-
-
-def _meanings(words: list[str], weights: Array, units: Sequence[Unit]) -> tuple[Array, Array]:
-    """Return for each unit how near it comes to each word, and how like it is to them all, beside the other units."""
-    own = [[word.lower() for _, word in unit.words] for unit in units]
-    vocabulary = {word: place for place, word in enumerate(dict.fromkeys(word for said in own for word in said))}
-    vectors = vectors_of([*words, *vocabulary]).astype(np.float64)
-    asked, known = vectors[: len(words)], vectors[len(words) :]
-    places = [[vocabulary[word] for word in said] for said in own]
-    means = np.array([known[place].mean(axis=0) if place else np.zeros(vectors.shape[1]) for place in places])
-    centre = means.mean(axis=0)
-    question = weights @ asked - centre
-    means = means - centre
-    lengths = np.linalg.norm(means, axis=1) * np.linalg.norm(question)
-    return nearest(asked, known, places), (means @ question) / np.where(lengths > 0.0, lengths, 1.0)
 
 
 def _pairs(stems: list[str], units: Sequence[Unit]) -> list[float]:

@@ -24,7 +24,7 @@ _LENGTH = "kilomet(?:re|er)s?|met(?:re|er)s?|centimet(?:re|er)s?|miles?|feet|foo
 _DURATION = "milliseconds?|seconds?|minutes?|hours?|(?:working |calendar |business )?days?|weeks?|months?|years?|ms|s"
 _WEIGHT = "kilograms?|grams?|tonnes?|tons?|pounds?|kg|g"
 _AMOUNT = (
-    r"(?:(?:about|around|roughly|nearly|approximately|at least|at most|up to|less than|more than|over)\s+)?"
+    r"(?:(?:about|around|roughly|nearly|approximately|at least|at most|up to|less than|more than|over|no \w+ than)\s+)?"
     rf"(?<![\w-])(?:[$€£]\s?)?(?:\d[\d,]*(?:\.\d+)?|\b(?:{_NUMBER_WORDS})\b)(?:\s(?:{_NUMBER_WORDS})\b)*"
 )
 _ANY_UNIT = (
@@ -45,15 +45,23 @@ _TIME = re.compile(
     rf"|(?:{_MONTHS})\s+\d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:1[0-9]|20)\d{{2}}s?)\b",
     re.IGNORECASE,
 )
+_ANY_TIME = re.compile(
+    r"\d|\b(?:when|while|after|before|until|since|during|once|if|as|on|at|by|in|from|within|\w+ly|every|each|always"
+    r"|never|now|then|today|next|last|first)\b", re.IGNORECASE
+)  # fmt: skip
+"""What says, however loosely, when something is."""
 _CALENDAR = rf"(?:{_MONTHS}|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
 _NAME = re.compile(rf"\b(?!{_CALENDAR})" + r"[A-Z][\w'.-]*\w(?:\s+(?:(?:of|the|de|da|van|von)\s+)?[A-Z][\w'-]*)*")
 _YEAR = re.compile(r"^(?:1[0-9]|20)\d{2}$")
 
-_MEASURES = {
+MEASURES = {
     "tall": _LENGTH, "high": _LENGTH, "deep": _LENGTH, "wide": _LENGTH, "far": _LENGTH,
     "long": f"{_LENGTH}|{_DURATION}", "old": _DURATION, "heavy": _WEIGHT,
+    "fast": "knots?|km/h|kph|mph|m/s|kilomet(?:re|er)s|miles",
 }  # fmt: skip
-_HOW = re.compile(r"^(?:by |for |at |in |after )?how (tall|high|deep|wide|far|long|old|heavy|much|many)\b(?:\s+(\w+))?")
+_HOW = re.compile(r"^(?:by |for |at |in |after )?how (tall|high|deep|wide|far|long|old|heavy|fast|much|many)\b")
+_AUXILIARY = "do|does|did|is|are|was|were|has|have|had|can|could|will|would|may|must|should"
+_COUNTED = re.compile(rf"\bhow many (?:(?:\w+ ){{0,2}}?(\w+)(?= (?:{_AUXILIARY})\b)|(\w+))")
 _QUANTITY_NOUN = re.compile(
     r"^what (?:is|was|are) the (?:\w+ ){0,2}(?:number|percentage|population|height|length|depth|price|limit|size|rate"
     r"|speed|age|temperature|point|distance|budget|allowance|span|share|density)\b|^what (?:percentage|share)\b"
@@ -68,7 +76,8 @@ _ASKS_FOR_A_NAME: tuple[tuple[re.Pattern[str], Kind, bool], ...] = (
 )
 _PLACED = re.compile(r"\b(?:in|into|at|near|on|from|to)\s+(?:the\s+)?\Z", re.IGNORECASE)
 """What follows is a place, and nobody."""
-_HAS_UNIT = re.compile(r"[$\u20ac\u00a3%\u00b0]|[a-z]", re.IGNORECASE)
+_HAS_UNIT = re.compile(r"[$\u20ac\u00a3%\u00b0]|\d.*[a-z]|^\D+$", re.IGNORECASE)
+_CLAUSE = re.compile(r";|\b(?:but|while|whereas)\b")
 _COPULAS = frozenset({"is", "was", "are", "were"})
 _SAYS_IT_IS = re.compile(r"\b(?:is|was|are|were|called|named)(?: (?:in|at))?(?: the(?: city of)?)? $")
 _ENDS = re.compile(r"[.,;]?$")
@@ -104,14 +113,15 @@ def wanted(question: str) -> Wanted | None:
         return Wanted("time", _TIME, required=when[0] != "when")
     how = _HOW.match(lowered)
     if how:
-        units = _MEASURES.get(how[1])
+        units = MEASURES.get(how[1])
         if units:
             pattern = re.compile(rf"{_AMOUNT}[\s-](?:{units})\b(?: per \w+)?", re.IGNORECASE)
             return Wanted("quantity", pattern, required=True, measure=content_stem(how[1]))
         counted = None
-        if how[1] == "many" and how[2]:
+        if of := _COUNTED.search(lowered):
+            noun = of[1] or of[2]
             # A plural and its singular share all but the last letters.
-            counted = re.compile(rf"(?:\s\w+){{0,2}}\s{re.escape(how[2][: max(3, len(how[2]) - 3)])}\w*", re.IGNORECASE)
+            counted = re.compile(rf"(?:\s\w+){{0,2}}\s{re.escape(noun[: max(3, len(noun) - 3)])}\w*", re.IGNORECASE)
         return Wanted("quantity", _QUANTITY, required=True, measure=content_stem(how[1]), counted=counted)
     if _QUANTITY_NOUN.match(lowered):
         return Wanted("quantity", _QUANTITY, expected=False)
@@ -142,6 +152,13 @@ def candidates(question: str, want: Wanted, sentence: str) -> list[re.Match[str]
     return found
 
 
+def lacks(want: Wanted, question: str, sentence: str) -> bool:
+    """Tell whether a sentence has nothing of a kind without which it is no answer."""
+    if want.kind == "time" and not want.required:
+        return not _ANY_TIME.search(sentence)
+    return want.required and not candidates(question, want, sentence)
+
+
 def answer_span(question: str, sentence: str) -> str | None:
     """Return the part of the sentence that answers the question, None where no part clearly does.
 
@@ -151,7 +168,7 @@ def answer_span(question: str, sentence: str) -> str | None:
     want = wanted(question)
     if want is None:
         return None
-    found = candidates(question, want, sentence)
+    found = [one for one in candidates(question, want, sentence) if not _of_another(question, sentence, one)]
     if want.counted:
         counted = [text for one in found if (text := _with_counted(one, want.counted, sentence))]
         return counted[0] if len(counted) == 1 else None
@@ -163,6 +180,13 @@ def answer_span(question: str, sentence: str) -> str | None:
     if want.kind == "time":
         return text
     return text if _is_said_to_be(found[0], question, sentence) else None
+
+
+def _of_another(question: str, sentence: str, found: re.Match[str]) -> bool:
+    """Tell whether the clause in which something is found lacks a name of the question that another clause has."""
+    own = _CLAUSE.split(sentence[: found.start()])[-1] + _CLAUSE.split(sentence[found.start() :])[0]
+    named = stems(" ".join(token for token in TOKEN.findall(question) if token[0].isupper()))
+    return bool(named & stems(sentence) - stems(own))
 
 
 def _with_counted(number: re.Match[str], counted: re.Pattern[str], sentence: str) -> str:

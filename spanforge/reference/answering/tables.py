@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spanforge.reference.answering.asked import says
 from spanforge.reference.answering.attributes import PLAIN_VERBS, asked_attributes, has_kind
 from spanforge.reference.answering.spans import Wanted
 from spanforge.reference.answering.units import Unit, stems
+from spanforge.reference.grounding.lexicon import says
 from spanforge.reference.grounding.rows import JOINT, Cell
 from spanforge.reference.grounding.sentence import Sentence
 from spanforge.reference.lexical import rarity

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from spanforge.reference.grounding.rows import JOINT, LEVEL, Cell, cells_of, first_cell_in
 from spanforge.reference.grounding.sentence import content_stem
-from spanforge.reference.grounding.text import TOKEN, sentence_spans
+from spanforge.reference.grounding.text import TOKEN
 from spanforge.reference.models import RetrievedDocument
-from spanforge.reference.passages import body_of, headed, plain, quoted
+from spanforge.reference.passages import body_of, headed, pieces_of, plain, quoted
 
 _ITEM: Final = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+(?=\S)")
-_QUOTATION: Final = re.compile(r"^(?:>\s*)+")
 _LEANS: Final = re.compile(r"^(?:It|Its|They|Their|He|His|She|Her|This|These|That|Those|Such)\b")
 _ENDED: Final = re.compile(r"[.!?\u3002][\"')\]\u201d]*$")
 _NAME: Final = re.compile(r"\b[A-Z][\w'-]+")
 _POINTS_ELSEWHERE: Final = re.compile(r"^(?:Below|Above) (?:are|is|you)\b")
+_CODE: Final = re.compile(r"from [\w.]+ import |import [\w.]+$|>>> |(?:def|class) \w+[(:]|@\w+[.(]|[\w.]+ = [\w.]+\(")
 _SHORTEST_LABEL: Final = 4  # Words from which it announces something without the sentence before it on its line.
 _LONGEST_PAIR: Final = 50
 """Words up to which a sentence is quoted with the one it leans on."""
@@ -102,7 +102,7 @@ class _Cut:
         self.first_cell = first_cell_in(self.above)
         if not self.first_cell and "|" not in self.above:
             self.heading = self.above.rpartition(LEVEL)[2]
-        for raw, is_new_line in _pieces(text):
+        for raw, is_new_line in pieces_of(text):
             if raw.startswith("#") or (is_new_line and raw.endswith("?")):
                 self._close()
                 self.heading, self.label, self.before, self.first_cell = raw.lstrip("# "), "", "", ""
@@ -137,7 +137,7 @@ class _Cut:
     def _sentence(self, text: str) -> None:
         pair = f"{self.before} {text}" if self.before and _LEANS.match(text) else text
         unit = self._unit(pair if len(pair.split()) <= _LONGEST_PAIR else text, text)
-        if unit.words and not text.endswith("?") and not _POINTS_ELSEWHERE.match(text):
+        if unit.words and not text.endswith("?") and not _POINTS_ELSEWHERE.match(text) and not _CODE.match(text):
             self.done.append(unit)
 
     def _close(self) -> None:
@@ -157,14 +157,3 @@ class _Cut:
         quotable = tuple(Cell(quoted(cell.column), quoted(cell.value)) for cell in cells)
         text = JOINT.join(map(str, quotable))
         return Unit(text, text, self.number, words_of(text), stems(f"{self.above} {self.heading}"), cells=quotable)
-
-
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences and lines of a passage, and whether each begins a line."""
-    last = 0
-    for start, end in sentence_spans(text):
-        is_new_line = last == 0 or "\n" in text[last:start]
-        raw = _QUOTATION.sub("", text[start:end])
-        if raw:
-            yield raw, is_new_line
-        last = end

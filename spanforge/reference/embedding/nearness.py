@@ -45,6 +45,22 @@ def nearest(
     return np.array([near[text].max(axis=0) if text else np.zeros(len(asked)) for text in texts])
 
 
+def meanings(
+    words: Sequence[str], weights: NDArray[np.float64], texts: Sequence[Sequence[str]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return for each text how near it comes to each word, and how like it is to them all, beside the other texts."""
+    vocabulary = {word: place for place, word in enumerate(dict.fromkeys(word for said in texts for word in said))}
+    vectors = vectors_of([*words, *vocabulary]).astype(np.float64)
+    asked, known = vectors[: len(words)], vectors[len(words) :]
+    places = [[vocabulary[word] for word in said] for said in texts]
+    means = np.array([known[place].mean(axis=0) if place else np.zeros(vectors.shape[1]) for place in places])
+    centre = means.mean(axis=0)
+    question = weights @ asked - centre
+    means = means - centre
+    lengths = np.linalg.norm(means, axis=1) * np.linalg.norm(question)
+    return nearest(asked, known, places), (means @ question) / np.where(lengths > 0.0, lengths, 1.0)
+
+
 def likeness(text: str, other: str) -> float:
     """Return how like two texts are in meaning as a whole, in [-1, 1]; 0 without the wheel."""
     embedder = _embedder()

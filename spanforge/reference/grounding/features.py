@@ -9,7 +9,7 @@ from typing import Final
 from spanforge.reference.grounding.alignment import Alignment, align
 from spanforge.reference.grounding.contexts import PreparedContexts
 from spanforge.reference.grounding.contradiction import AMOUNT_CONFLICTS, Conflict, conflicts, contraries
-from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS
+from spanforge.reference.grounding.lexicon import ALIKE, FRAME_WORDS, says
 from spanforge.reference.grounding.quantities import names_amount
 from spanforge.reference.grounding.sentence import Sentence
 
@@ -198,7 +198,7 @@ def recall_anywhere(unit: Sentence, contexts: PreparedContexts, weights: WordWei
 
 def is_mentioned(word: str, contexts: PreparedContexts) -> bool:
     """Tell whether the contexts have a stem or a synonym of it anywhere."""
-    return word in contexts.postings or any(other in contexts.postings for other in ALIKE.get(word, ()))
+    return says(contexts.postings, word)
 
 
 def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weights: WordWeights) -> float:
@@ -217,11 +217,7 @@ def recall_around(unit: Sentence, contexts: PreparedContexts, number: int, weigh
 def _has_contrary(unit: Sentence, nearby: Sequence[Sentence]) -> bool:
     said = frozenset[str]().union(*(sentence.content for sentence in nearby))
     instead = said - unit.content
-    return any(
-        not instead.isdisjoint(contraries(word))
-        for word in unit.words
-        if word not in said and said.isdisjoint(ALIKE.get(word, ()))
-    )
+    return any(not instead.isdisjoint(contraries(word)) for word in unit.words if not says(said, word))
 
 
 def _negation_unmatched(unit: Sentence, contexts: PreparedContexts, number: int) -> bool:

@@ -6,6 +6,7 @@ detector silent, never wrong.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from itertools import chain
 from typing import Final
 
@@ -68,3 +69,8 @@ OPPOSITES: Final = {word: tuple(sorted(others)) for word, others in _OPPOSITE.it
 """Stem → the stems that contradict it in the same place."""
 ALIKE: Final = {word: tuple(sorted(others)) for word, others in _ALIKE.items()}
 """Stem → the stems that say the same, or the same direction ("rise" for "increase")."""
+
+
+def says(said: Container[str], word: str) -> bool:
+    """Tell whether a stem or a synonym of it is among what was said."""
+    return word in said or any(other in said for other in ALIKE.get(word, ()))

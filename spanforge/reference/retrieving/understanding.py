@@ -29,6 +29,14 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _LEANS: Final = re.compile(
     r"\b(?:it|its|they|them|their|he|him|his|she|her|this|that|these|those|there|one)\b", re.IGNORECASE
 )
+_QUESTION_WORDS: Final = "who|whom|whose|what|when|where|which|why|how"
+_ASKS: Final = re.compile(rf"\b(?:{_QUESTION_WORDS})\b", re.IGNORECASE)
+ASIDE: Final = re.compile(rf"\?\s+(?=\w)|,?\s+and\s+(?=(?:\w+\s+)?(?:{_QUESTION_WORDS})\b)", re.IGNORECASE)
+"""What stands between two questions that are asked in one."""
+_ELLIPTICAL: Final = re.compile(
+    rf"\b(?:{_QUESTION_WORDS}|how\s+\w+)\s+(?:in|at|on|by|for|to|from|of|about|with)\b", re.IGNORECASE
+)
+"""A question without a verb of its own, such as "and when in Leeds"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +79,11 @@ def _core(text: str) -> str:
     asked = [piece.rpartition(": ")[2] for piece in _SENTENCE_END.split(text) if piece.endswith("?")]
     core = " ".join(asked)
     return core if len(set(terms(core))) >= _FEWEST_TERMS and not _LEANS.search(core) else text
+
+
+def parts_of(query: str) -> list[str]:
+    """Return the questions that are asked side by side in one; itself where one of them leans on another."""
+    parts = [part.strip(" ,") for part in ASIDE.split(query)]
+    stand = all(_ASKS.search(part) and terms(part) for part in parts)
+    leaning = any(_LEANS.search(part) or _ELLIPTICAL.search(part) for part in parts[1:])
+    return parts if len(parts) > 1 and stand and not leaning else [query]

@@ -194,6 +194,10 @@ def test_what_only_looks_like_markdown_is_quoted_as_it_stands(text: str) -> None
         ("What is the number of the pump?", "The pump has the number KX-77120.", "77120 [1]"),
         ("How much does it hold?", "The tank holds 40 and the barrel 60.", "40 [1]"),
         ("Which sea does the Rhine reach?", "From the Swiss Alps the Rhine runs to the North Sea.", "Swiss Alps [1]"),
+        ("How much do you pay for a taxi?", "We pay a taxi of up to 800 kr.", "up to 800 [1]"),
+        ("How many loading bays are in Hull?", "The port of Hull has eight loading bays.", "eight loading [1]"),
+        ("How many bays does Whitby have?", "Hull has eight bays; Whitby has none.", "eight bays [1]"),
+        ("How old may the certificate be?", "The certificate may be no older than 10 days.", "10 days [1]"),
     ],
 )
 def test_a_part_alone_is_never_half_a_name_or_a_number_without_its_unit(question: str, text: str, never: str) -> None:
@@ -205,6 +209,47 @@ def test_a_question_with_two_parts_gets_two_quotations() -> None:
     assert {"1937", "Strauss"} <= set(
         answer("When was the bridge opened and who designed it?", text).replace(".", " ").split()
     )
+
+
+def test_questions_side_by_side_are_answered_one_by_one_as_sure_as_the_least_sure() -> None:
+    text = "The mill has 96 stones.\n\n## What is in a stone\n\n- flint\n- quartz\n"
+    question = "How many stones does the mill have and what is in a stone?"
+    assert answer(question, text) == "The mill has 96 stones. [1]\nWhat is in a stone:\n- flint\n- quartz [1]"
+    both = choose(question, [passage(text)])
+    apart = [choose(part, [passage(text)]) for part in question.split(" and ")]
+    assert both.probability == min(one.probability for one in apart)
+
+
+def test_a_line_of_a_program_answers_nothing_unless_a_text_announces_it() -> None:
+    program = "```{eval-rst}\nfrom mill import Stone\n```\n\nstone = Stone()\n\n"
+    text = f"{program}To grind, write:\n\nmill.grind()\n\nThe stone turns."
+    assert [unit.text for unit in units_of([passage(text)])] == ["To grind, write: mill.grind()", "The stone turns."]
+
+
+def test_what_names_no_time_at_all_is_no_certain_answer_to_when() -> None:
+    [without, with_one] = [
+        choose("When did the miller join?", [passage(f"The miller did join {rest}.")]).probability
+        for rest in ("the guild", "before the guild")
+    ]
+    assert without < with_one
+
+
+@pytest.mark.parametrize("question", ["When did Nora Quist start work?", "Where does Nora Quist live?"])
+def test_a_number_of_no_time_and_a_table_of_no_places_answer_neither_when_nor_where(question: str) -> None:
+    table = "| Room | Floor | Size (m2) | Keys |\n|---|---|---|---|\n| G1 | ground | 38 | Nora Quist |"
+    assert not choose(question, [passage(table)]).is_certain
+
+
+@pytest.mark.parametrize(
+    ("question", "row"),
+    [
+        ("What does a cart cost from Hull to Leeds?", "| Hull-Leeds | 160 | 12 |"),
+        ("How fast is the coach from Ripon to York?", "| Ripon-York | 90 | 14 |"),
+    ],
+)
+def test_prices_and_speeds_are_known_by_their_units(question: str, row: str) -> None:
+    table = "| Line | Cart (kr) | Coach (knots) |\n|---|---|---|\n| Hull-Leeds | 160 | 12 |\n| Ripon-York | 90 | 14 |"
+    assert row.split("|")[1].strip() in answer(question, table)
 
 
 # --- what changes nothing ---
@@ -228,6 +273,12 @@ def test_one_slip_in_a_word_changes_nothing(place: int, kind: str) -> None:
     }
     units = units_of([passage(BRIDGE)])
     assert Asked.of(f"When was the Rialto Bridge {slips[kind]}?", units).words.keys() == {"rialto", "bridg", "finish"}
+
+
+def test_of_a_short_word_only_letters_that_changed_places_are_a_slip() -> None:
+    units = units_of([passage("At noon the dog sleeps.")])
+    assert "dog" in Asked.of("Where is the dgo?", units).words.values()
+    assert "dig" in Asked.of("Where is the dig?", units).words.values()
 
 
 def test_a_word_that_is_near_two_others_is_left_alone() -> None:
