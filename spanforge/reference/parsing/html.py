@@ -41,6 +41,8 @@ _DATES: Final = (
     "meta[http-equiv='last-modified' i]", "meta[name='dcterms.modified']", "meta[name='date']",
     "meta[name='dcterms.date']", "meta[itemprop='dateModified']", "meta[itemprop='datePublished']",
 )  # fmt: skip
+_ANCHORS: Final = frozenset({"\u00b6", "#"})
+"""What a link says that leads to the heading in which it stands."""
 _MARK: Final = "\x1f"
 """Ends the line where a `br` stands: no character of a page, which has no controls in it."""
 _NESTING: Final = re.compile(
@@ -65,6 +67,7 @@ def parse_html(content: bytes, charset: str = "") -> Extract:
     if _depth(text) > _DEEPEST:
         raise ParseError(_TOO_DEEP)
     page = load("selectolax.lexbor", "reference").LexborHTMLParser(text)
+    _open(page)
     title = page.css_first("title")
     name = "" if title is None else one_line(str(title.text()))
     with Translated((RecursionError,), lambda _: ParseError(_TOO_DEEP)):
@@ -75,6 +78,17 @@ def parse_html(content: bytes, charset: str = "") -> Extract:
 def _depth(text: str) -> int:
     """Return how many elements are open at once, at most."""
     return max(accumulate(-1 if tag[1] else 1 for tag in _NESTING.finditer(text)), default=0)
+
+
+def _open(page: Untyped) -> None:
+    """Show what a reader unfolds: the panels of tabs and accordions."""
+    names = {one.attributes["aria-controls"] for one in page.css("[aria-controls]:is([role=tab], [aria-expanded])")}
+    for node in page.css("[role=tabpanel], [hidden=until-found], [id]"):
+        if node.attributes.get("id") in names or not node.css_matches(
+            "[id]:not([role=tabpanel], [hidden=until-found])"
+        ):
+            for name in {"hidden", "style"} & set(node.attributes):
+                del node.attrs[name]
 
 
 def _children(node: Untyped) -> Iterator[Untyped]:
@@ -94,6 +108,8 @@ def _is_unseen(node: Untyped) -> bool:
     attributes = node.attributes
     style = (attributes.get("style") or "").replace(" ", "").lower()
     if "hidden" in attributes or "display:none" in style or "visibility:hidden" in style:
+        return True
+    if tag == "a" and str(node.text(deep=True)).strip() in _ANCHORS:
         return True
     if tag != "nav" and attributes.get("role") != "navigation":
         return False
