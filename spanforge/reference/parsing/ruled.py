@@ -58,19 +58,23 @@ class Rules:
 
     def grids(self, segments: list[Segment]) -> tuple[list[Grid], list[Segment]]:
         """Return the tables of a page, and the text outside of them."""
-        drawn = list(self._frames())
-        boxes = [(frame, [one for one in segments if frame.holds(one)]) for frame in drawn]
-        inside = {id(one) for _, held in boxes for one in held}
-        grids: list[Grid] = []
-        outside = [one for one in segments if id(one) not in inside]
-        for frame, held in boxes:
-            beside = [one for one in outside if frame.ys[0] < (one.bottom + one.top) / 2 < frame.ys[-1]]
+        outside = segments
+        found: list[tuple[_Frame, Grid, list[Segment]]] = []
+        # A table in a cell of another one is found first, and its text is not that cell's.
+        for frame in sorted(self._frames(), key=_Frame.area):
+            held = [one for one in outside if frame.holds(one)]
             rows = frame.rows(held)
-            if len(rows) < _FEWEST or sum(len(one.text.split()) for one in beside) >= _MOST_BESIDE:
-                outside += held
+            if len(rows) >= _FEWEST:
+                found.append((frame, Grid(frame.ys[-1], rows), held))
+                outside = [one for one in outside if not frame.holds(one)]
+        grids: list[Grid] = []
+        for frame, grid, held in found:
+            beside = [one for one in outside if frame.ys[0] < _middle(one)[1] < frame.ys[-1]]
+            if sum(len(one.text.split()) for one in beside) < _MOST_BESIDE:
+                grids.append(grid)
             else:
-                grids.append(Grid(frame.ys[-1], rows))
-        return sorted(grids, reverse=True), outside
+                outside = [*outside, *held]
+        return sorted(grids, key=lambda grid: -grid.top), outside
 
     def _frames(self) -> Iterator[_Frame]:
         """Yield the rules that meet one another, directly or by others."""
@@ -100,6 +104,10 @@ class _Frame:
         self._down = [one for one in rules if one.top - one.bottom > _THIN]
         self.xs = _places(one.left for one in self._down)
         self.ys = _places(one.bottom for one in self._across)
+
+    def area(self) -> float:
+        """Return how large it is."""
+        return (self.xs[-1] - self.xs[0]) * (self.ys[-1] - self.ys[0])
 
     def holds(self, text: Segment) -> bool:
         """Tell whether a text stands in it."""
