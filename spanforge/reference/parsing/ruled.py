@@ -100,10 +100,16 @@ class _Frame:
     """
 
     def __init__(self, rules: list[Segment]) -> None:
-        self._across = [one for one in rules if one.right - one.left > _THIN]
-        self._down = [one for one in rules if one.top - one.bottom > _THIN]
-        self.xs = _places(one.left for one in self._down)
-        self.ys = _places(one.bottom for one in self._across)
+        across = [one for one in rules if one.right - one.left > _THIN]
+        down = [one for one in rules if one.top - one.bottom > _THIN]
+        self.xs = _places(one.left for one in down)
+        self.ys = _places(one.bottom for one in across)
+        self._across: dict[int, list[Segment]] = {}
+        self._down: dict[int, list[Segment]] = {}
+        for one in across:
+            self._across.setdefault(bisect(self.ys, one.bottom) - 1, []).append(one)
+        for one in down:
+            self._down.setdefault(bisect(self.xs, one.left) - 1, []).append(one)
 
     def area(self) -> float:
         """Return how large it is."""
@@ -134,12 +140,10 @@ class _Frame:
     def _origin(self, row: int, column: int) -> tuple[int, int]:
         """Return the upper left place of the cell at a place: no rule parts the places of one cell."""
         up = (self.ys[row] + self.ys[row + 1]) / 2
-        while column and not any(_near(one.left, self.xs[column]) and one.bottom < up < one.top for one in self._down):
+        while column and not any(one.bottom < up < one.top for one in self._down.get(column, ())):
             column -= 1
         across = (self.xs[column] + self.xs[column + 1]) / 2
-        while row + 2 < len(self.ys) and not any(
-            _near(one.bottom, self.ys[row + 1]) and one.left < across < one.right for one in self._across
-        ):
+        while row + 2 < len(self.ys) and not any(one.left < across < one.right for one in self._across[row + 1]):
             row += 1
         return row, column
 
