@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import docx
 
+from spanforge.reference.parsing.registry import read
+
 WORDS = "The sluice opens at half past six."
 
 
@@ -82,3 +84,70 @@ HTML = f"""<!doctype html><html><head><title>Sluice hours</title><style>p {{ col
 <article><h1>Opening hours</h1><p>{WORDS} It closes at nine in the evening, after the last barge has passed and
 the keeper has written the log.</p><p hidden>hidden words</p></article>
 <footer>All rights reserved</footer></body></html>"""
+
+
+def lines_of(content: bytes | str, name: str) -> list[str]:
+    """The lines that are read from a file."""
+    parsed = read(content.encode() if isinstance(content, str) else content, name)
+    return [line for section in parsed.sections for line in section.text.splitlines() if line]
+
+
+def packed(parts: dict[str, str]) -> bytes:
+    """An archive of these parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+Placed = tuple[float, float, str]
+FONT = "/Resources << /Font << /F1 3 0 R >> >>"
+
+
+def placed(*pages: Sequence[Placed], drawn: str = "") -> bytes:
+    """A PDF whose texts stand at their places, from the lower left, over what is drawn on each page."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids: list[int] = []
+    for page in pages:
+        stream = drawn + "".join(f"BT /F1 10 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in page)
+        kids.append(len(objects) + 1)
+        objects += [
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {len(objects) + 2} 0 R {FONT} >>",
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        ]
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] /Count {len(kids)} >>"
+    body = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
+    return f"%PDF-1.4\n{body}trailer << /Root 1 0 R /Size {len(objects) + 1} >>\n%%EOF".encode("latin-1")
+
+
+def word_with(body: str, numbering: str = "", relation: str = "", parts: dict[str, str] | None = None) -> bytes:
+    """A Word document with a body, lists, a relation and parts of its own."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(word(["x"]))) as source, zipfile.ZipFile(out, "w") as target:
+        for entry in source.infolist():
+            content = source.read(entry)
+            if entry.filename == "word/document.xml":
+                start, end = content.index(b"<w:body>") + len(b"<w:body>"), content.index(b"</w:body>")
+                content = content[:start] + body.encode() + content[end:]
+            if relation and entry.filename == "word/_rels/document.xml.rels":
+                content = content.replace(b"</Relationships>", f"{relation}</Relationships>".encode())
+            if entry.filename == "word/numbering.xml":
+                content = content.replace(b"</w:numbering>", f"{numbering}</w:numbering>".encode())
+            target.writestr(entry, content)
+        for name, part in (parts or {}).items():
+            target.writestr(name, part)
+    return out.getvalue()
+
+
+def opendocument(body: str, styles: str = "", **parts: str) -> bytes:
+    """An OpenDocument file with a body, styles, and parts of its own."""
+    names = (
+        'xmlns:office="o" xmlns:text="t" xmlns:draw="d" xmlns:style="s" xmlns:svg="v" xmlns:table="b" xmlns:xlink="l"'
+    )
+    return packed({
+        "mimetype": "application/vnd.oasis.opendocument.text",
+        "content.xml": f"<office:document {names}><office:body>{body}</office:body></office:document>",
+        "styles.xml": f"<office:styles {names}>{styles}</office:styles>",
+        **{f"{name}/content.xml": f"<office:part {names}>{part}</office:part>" for name, part in parts.items()},
+    })  # fmt: skip

@@ -38,6 +38,9 @@ _BEYOND: Final = bytes(range(128, 256))
 _TOO_FEW: Final = 32
 """Bytes beyond ASCII that say too little of an encoding; among enough Latin letters they are Western."""
 _LATIN: Final = 0.15
+_WESTERN: Final = ("cp1252", "cp1250", "iso8859_2", "cp850")
+_ODD: Final = re.compile(r"[^\W\d_](?:[^\w\x00-\x7f\u2010-\u201d]|[\u00b2\u00b3\u00b9\u00bc-\u00be])[^\W\d_]")
+"""A sign or a control within a word: the text is in another encoding."""
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
 _FOLDED: Final[dict[int, str | None]] = {
     **{ord(c): None for c in "\x00\u00ad\u200b\u2060\ufeff"},
@@ -82,6 +85,7 @@ def _has_controls(sample: bytes) -> bool:
 def _decoded(content: bytes, declared: list[str]) -> str:
     # What is said to be seven-bit (ISO-2022) is valid UTF-8 as well.
     first = [name for name in declared if name.lower().startswith("iso-2022")]
+    first += ["iso2022_jp"] if b"\x1b$" in content[:_SAMPLE] else []
     for encoding in [*first, "utf-8", *declared]:
         try:
             return content.decode(encoding)
@@ -107,7 +111,8 @@ def _stray(escaped: str) -> str:
 def _detected(content: bytes) -> str:
     beyond = len(content[:_SAMPLE]) - len(content[:_SAMPLE].translate(None, _BEYOND))
     if beyond < _TOO_FEW and beyond < _LATIN * len(content):
-        return "cp1252"
+        fits = (one for one in _WESTERN if not _ODD.search(content.decode(one, errors="replace")))
+        return next(fits, "cp1252")
     found = load("charset_normalizer", "reference").from_bytes(content[:_SAMPLE], cp_isolation=list(_LIKELY)).best()
     return "cp1252" if found is None else str(found.encoding)
 

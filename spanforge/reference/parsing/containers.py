@@ -29,11 +29,17 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
     """
     message = message_from_bytes(content, policy=policy.default)
     head = {name: said for name in _SHOWN if (said := one_line(normal(_header(message, name))))}
+    parts = list(_attachments(message))
+    names = [name for part in parts if (name := one_line(part.get_filename() or ""))]
+    head |= {"Attachments": ", ".join(names)} if names else {}
     sections = [Section("\n".join(f"{name}: {value}" for name, value in head.items()))]
-    body = message.get_body(("plain", "html"))
-    sections += [] if body is None else _text(cast("EmailMessage", body))
+    # The last of several forms is the richest; a page may be a picture.
+    bodies = (message.get_body((kind,)) for kind in ("html", "plain"))
+    texts = [_text(cast("EmailMessage", body)) for body in bodies if body is not None]
+    for text in [text for text in texts if any(section.text.strip() for section in text)][:1]:
+        sections += text
     missing = 0
-    for part in message.iter_attachments() if message.is_multipart() else ():
+    for part in parts:
         attached = list(_attached(part, depth))
         sections += attached
         missing += not attached and part.get_content_maintype() != "image"
@@ -47,6 +53,12 @@ def _header(message: EmailMessage, name: str) -> str:
     except (AttributeError, IndexError):
         # The library fails over addresses that no message should have; a reader sees them as they are.
         return next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
+
+
+def _attachments(message: EmailMessage) -> Iterator[EmailMessage]:
+    """Yield what is attached, be it within what is signed or listed."""
+    for part in message.iter_attachments() if message.is_multipart() else ():
+        yield from _attachments(part) if part.get_content_maintype() == "multipart" else [part]
 
 
 def _text(part: EmailMessage) -> list[Section]:

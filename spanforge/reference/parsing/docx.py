@@ -5,44 +5,26 @@ What was deleted while changes were tracked, and the older of two forms of one d
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from string import ascii_lowercase
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final
 
 from spanforge.reference._extras import Untyped
 from spanforge.reference.failures import ParseError
 from spanforge.reference.parsing.archive import Archive, attribute, local, nearest, parts, properties
 from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.charts import chart
+from spanforge.reference.parsing.numbering import LEVELS, Level, Numbering, Numbers
 from spanforge.reference.parsing.tree import Block, markdown, whole_number
 from spanforge.reference.parsing.walk import Walk
 
 _UNSEEN: Final = (
     "{*}del", "{*}moveFrom", "{*}instrText", "{*}delText", "{*}delInstrText", "{*}Fallback", "{*}docPartObj",
 )  # fmt: skip
-_UNREAD: Final = frozenset({"chart", "diagramData", "aFChunk"})
+_UNREAD: Final = frozenset({"chartEx", "aFChunk"})
 _OFF: Final = frozenset({"0", "false", "off"})
 _HEADING: Final = ("heading ", "überschrift ", "titre ", "título ", "titolo ", "заголовок ")
 _NOTES: Final = (("footnotes", "footnote"), ("endnotes", "endnote"), ("comments", "comment"))
 _WIDEST: Final = 100
-_LEVELS: Final = 9
-_TENS: Final = ("", "x", "xx", "xxx", "xl", "l", "lx", "lxx", "lxxx", "xc")
-_ONES: Final = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-
-
-class _Numbering(NamedTuple):
-    """A list of the document, and how deep in it a paragraph is."""
-
-    number: str
-    depth: int
-
-
-class _Level(NamedTuple):
-    """How the items of a list are numbered at a depth."""
-
-    form: str = "decimal"
-    start: int = 1
-    pattern: str = ""
 
 
 def parse_docx(content: bytes) -> Extract:
@@ -57,7 +39,12 @@ def parse_docx(content: bytes) -> Extract:
     if document is None or local(document) != "document":
         raise ParseError("The Word document is damaged, encrypted or not a .docx file.")
     folder = main.rpartition("/")[0]
-    word = _Word(archive.xml(f"{folder}/styles.xml"), archive.xml(f"{folder}/numbering.xml"))
+    relations = archive.relations(main)
+
+    def part(key: str) -> Untyped:
+        return archive.xml(relations[key][1]) if key in relations else None
+
+    word = _Word(archive.xml(f"{folder}/styles.xml"), archive.xml(f"{folder}/numbering.xml"), part)
     headers = [_shown(archive, one) for one in archive.names(f"{folder}/header")]
     footers = [_shown(archive, one) for one in archive.names(f"{folder}/footer")]
     notes = [(_shown(archive, f"{folder}/{part}.xml"), kind) for part, kind in _NOTES]
@@ -65,8 +52,8 @@ def parse_docx(content: bytes) -> Extract:
     blocks += (block for root, kind in notes for block in word.notes(root, kind))
     blocks += word.edges(footers)
     nodes = (text for root in (document, *(root for root, _ in notes), *headers, *footers) for text in word.texts(root))
-    unread = sum(kind in _UNREAD for kind, _ in archive.relations(main).values())
-    warnings = (f"Charts, diagrams and inserted files that were not read: {unread}.",) if unread else ()
+    unread = sum(kind in _UNREAD for kind, _ in relations.values())
+    warnings = (f"Charts and inserted files that were not read: {unread}.",) if unread else ()
     return Extract(
         [Section(markdown(blocks), "markdown")], *properties(archive.xml("docProps/core.xml")), nodes, warnings
     )
@@ -74,13 +61,14 @@ def parse_docx(content: bytes) -> Extract:
 
 class _Word(Walk):
     instead: ClassVar = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": " "}
-    aside = frozenset({"txbxContent"})
+    aside = frozenset({"txbxContent", "chart", "relIds"})
 
-    def __init__(self, styles: Untyped, numbering: Untyped) -> None:
+    def __init__(self, styles: Untyped, numbering: Untyped, part: Callable[[str], Untyped]) -> None:
         super().__init__()
         self._styles = {attribute(one, "styleId"): _style(one) for one in nearest(styles, {"style"})}
-        self._levels = dict(_levels(numbering))
-        self._counts: Counter[_Numbering] = Counter()
+        self._numbers = Numbers(_levels(numbering))
+        self._part = part
+        self.readers |= {"chart": self._chart, "relIds": self._diagram}
 
     def edges(self, roots: Sequence[Untyped]) -> list[Block]:
         """Return what the headers or the footers of the pages say, each once."""
@@ -99,11 +87,17 @@ class _Word(Walk):
         level = _outline(said) or level
         numbering = _numbering(said) or numbering
         if level:
-            counts = numbering is not None and "%" in self._levels.get(numbering, _Level()).pattern
-            return Block(f"{self._mark(numbering)} {text}" if numbering and counts else text, "heading", level)
+            counts = numbering is not None and self._numbers.is_counted(numbering)
+            return Block(f"{self._numbers.mark(numbering)} {text}" if numbering and counts else text, "heading", level)
         if numbering is None or numbering.number == "0":
             return Block(text)
-        return Block(text, "item", numbering.depth, self._mark(numbering))
+        return Block(text, "item", numbering.depth, self._numbers.mark(numbering))
+
+    def _chart(self, node: Untyped) -> list[Block]:
+        return list(chart(self._part(attribute(node, "id"))))
+
+    def _diagram(self, node: Untyped) -> list[Block]:
+        return self.blocks(self._part(attribute(node, "dm")))
 
     def columns(self, node: Untyped, text: str, above: Sequence[str]) -> list[str]:
         said = parts(parts(node).get("tcPr"))
@@ -114,20 +108,6 @@ class _Word(Walk):
     def before(self, row: Untyped) -> list[str]:
         left_out = parts(parts(row).get("trPr")).get("gridBefore")
         return [""] * whole_number(attribute(left_out, "val"), most=_WIDEST)
-
-    def _mark(self, numbering: _Numbering) -> str:
-        number, depth = numbering
-        form, start, mark = self._levels.get(numbering, _Level("bullet"))
-        if form in {"bullet", "none"}:
-            return "-"
-        self._counts[numbering] += 1
-        for deeper in range(depth + 1, _LEVELS):
-            self._counts.pop(_Numbering(number, deeper), None)
-        for place in range(depth + 1):
-            at = _Numbering(number, place)
-            level = self._levels.get(at, _Level())
-            mark = mark.replace(f"%{place + 1}", _spelled(level.start + max(0, self._counts[at] - 1), level.form))
-        return mark or f"{start + self._counts[numbering] - 1}."
 
 
 def _shown(archive: Archive, name: str) -> Untyped:
@@ -140,41 +120,32 @@ def _shown(archive: Archive, name: str) -> Untyped:
     return root
 
 
-def _style(style: Untyped) -> tuple[int, _Numbering | None]:
+def _style(style: Untyped) -> tuple[int, Numbering | None]:
     said = parts(style)
     name, inner = attribute(said.get("name"), "val").lower(), parts(said.get("pPr"))
-    level = next((whole_number(name[len(one) :], most=_LEVELS) for one in _HEADING if name.startswith(one)), 0)
-    bullet = _Numbering("style", 0) if name.startswith("list bullet") else None
+    level = next((whole_number(name[len(one) :], most=LEVELS) for one in _HEADING if name.startswith(one)), 0)
+    bullet = Numbering("style", 0) if name.startswith("list bullet") else None
     return 1 if name == "title" else level or _outline(inner), _numbering(inner) or bullet
 
 
-def _levels(root: Untyped) -> Iterator[tuple[_Numbering, _Level]]:
+def _levels(root: Untyped) -> Iterator[tuple[Numbering, Level]]:
     kinds = {attribute(one, "abstractNumId"): one for one in nearest(root, {"abstractNum"})}
     for number in nearest(root, {"num"}):
         kind = attribute(parts(number).get("abstractNumId"), "val")
         for level in nearest(kinds.get(kind), {"lvl"}):
             said = {name: attribute(one, "val") for name, one in parts(level).items()}
-            at = _Numbering(attribute(number, "numId"), whole_number(attribute(level, "ilvl"), most=_LEVELS - 1))
+            at = Numbering(attribute(number, "numId"), whole_number(attribute(level, "ilvl"), most=LEVELS - 1))
             start = whole_number(said.get("start", "1"), most=1_000_000)
-            yield at, _Level(said.get("numFmt", "decimal"), start, said.get("lvlText", ""))
+            yield at, Level(said.get("numFmt", "decimal"), start, said.get("lvlText", ""))
 
 
-def _numbering(said: dict[str, Untyped]) -> _Numbering | None:
+def _numbering(said: dict[str, Untyped]) -> Numbering | None:
     marks = {name: attribute(one, "val") for name, one in parts(said.get("numPr")).items()}
-    depth = whole_number(marks.get("ilvl", ""), most=_LEVELS - 1)
-    return _Numbering(marks["numId"], depth) if marks.get("numId") else None
+    depth = whole_number(marks.get("ilvl", ""), most=LEVELS - 1)
+    return Numbering(marks["numId"], depth) if marks.get("numId") else None
 
 
 def _outline(said: dict[str, Untyped]) -> int:
     """Return the level that a paragraph has in the outline, 0 for body text."""
     level = attribute(said.get("outlineLvl"), "val")
     return int(level) + 1 if level in set("012345678") else 0
-
-
-def _spelled(value: int, form: str) -> str:
-    text = str(value)
-    if form.endswith("Letter") and 0 < value <= len(ascii_lowercase):
-        text = ascii_lowercase[value - 1]
-    elif form.endswith("Roman") and 0 < value < len(_TENS) * len(_ONES):
-        text = _TENS[value // 10] + _ONES[value % 10]
-    return text.upper() if form.startswith("upper") else text

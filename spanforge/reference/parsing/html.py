@@ -12,7 +12,8 @@ from spanforge.reference._extras import Untyped, load
 from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import MAX_TEXT_CHARS, Extract, Section, date_of
 from spanforge.reference.parsing.coding import decode
-from spanforge.reference.parsing.tree import SENTENCE, Block, cell, markdown, one_head, one_line, table, whole_number
+from spanforge.reference.parsing.seen import children, texts, unfold
+from spanforge.reference.parsing.tree import Block, cell, markdown, one_head, one_line, table, whole_number
 
 _INLINE: Final = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
@@ -28,14 +29,6 @@ _LEVELS: Final = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6, "summary
 _LISTS: Final = frozenset({"ul", "ol", "menu", "dir"})
 _SILENT: Final = frozenset({"hidden", "password", "checkbox", "radio", "file", "image", "range", "color"})
 """Kinds of fields whose value nobody reads."""
-_UNSEEN: Final = frozenset((
-    "script", "style", "template", "head", "iframe", "object", "svg", "audio", "video", "canvas", "datalist", "rp",
-    "-comment", "_comment", "-doctype",
-))  # fmt: skip
-_LINKED: Final = 0.8
-"""Share of the letters of a `nav` that stand in links, from which on it is navigation; so is one without a sentence."""
-_FEWEST_BLANKS: Final = 3
-"""Blanks in a sentence of such a `nav`: an abbreviation, a date or a name with a stop is none."""
 _DATES: Final = (
     "meta[property='article:modified_time']", "meta[property='article:published_time']", "meta[name='last-modified']",
     "meta[http-equiv='last-modified' i]", "meta[name='dcterms.modified']", "meta[name='date']",
@@ -65,51 +58,17 @@ def parse_html(content: bytes, charset: str = "") -> Extract:
     if _depth(text) > _DEEPEST:
         raise ParseError(_TOO_DEEP)
     page = load("selectolax.lexbor", "reference").LexborHTMLParser(text)
+    unfold(page)
     title = page.css_first("title")
     name = "" if title is None else one_line(str(title.text()))
     with Translated((RecursionError,), lambda _: ParseError(_TOO_DEEP)):
-        blocks, nodes = list(_blocks(_children(page.body))), list(_texts(page.body))
+        blocks, nodes = list(_blocks(children(page.body))), list(texts(page.body))
     return Extract([Section(markdown(blocks), "markdown", heading=name)], name, _date(page), nodes)
 
 
 def _depth(text: str) -> int:
     """Return how many elements are open at once, at most."""
     return max(accumulate(-1 if tag[1] else 1 for tag in _NESTING.finditer(text)), default=0)
-
-
-def _children(node: Untyped) -> Iterator[Untyped]:
-    """Yield what a reader sees of what stands in an element."""
-    child = None if node is None else node.child
-    while child is not None:
-        if child.tag == "-text" or not _is_unseen(child):
-            yield child
-        child = child.next
-
-
-def _is_unseen(node: Untyped) -> bool:
-    tag = node.tag
-    # Instructions and the like have no name.
-    if tag is None or tag in _UNSEEN or tag.startswith("!"):
-        return True
-    attributes = node.attributes
-    style = (attributes.get("style") or "").replace(" ", "").lower()
-    if "hidden" in attributes or "display:none" in style or "visibility:hidden" in style:
-        return True
-    if tag != "nav" and attributes.get("role") != "navigation":
-        return False
-    texts = [one_line(text) for text in _texts(node)]
-    linked = sum(len(one_line(str(link.text(deep=True)))) for link in node.css("a"))
-    is_prose = any(SENTENCE.search(text) and text.count(" ") >= _FEWEST_BLANKS for text in texts)
-    return linked >= _LINKED * sum(map(len, texts)) or not is_prose
-
-
-def _texts(node: Untyped) -> Iterator[str]:
-    """Yield the text nodes that a reader sees in an element."""
-    for child in _children(node):
-        if child.tag == "-text":
-            yield str(child.text_content or "")
-        else:
-            yield from _texts(child)
 
 
 def _blocks(nodes: Iterable[Untyped], depth: int = 0) -> Iterator[Block]:
@@ -127,17 +86,17 @@ def _blocks(nodes: Iterable[Untyped], depth: int = 0) -> Iterator[Block]:
 
 
 def _looked_through(node: Untyped, depth: int) -> Iterator[Block]:
-    return _blocks(_children(node), depth)
+    return _blocks(children(node), depth)
 
 
 def _holds_block(node: Untyped) -> bool:
     """Tell whether blocks stand inside an inline element, as where a whole card is a link."""
-    return node.tag not in _SOLID and any(child.tag not in _INLINE or _holds_block(child) for child in _children(node))
+    return node.tag not in _SOLID and any(child.tag not in _INLINE or _holds_block(child) for child in children(node))
 
 
 def _inside(node: Untyped) -> str:
     """Return the text of an element in one run."""
-    return "".join(map(_inline, _children(node)))
+    return "".join(map(_inline, children(node)))
 
 
 def _inline(node: Untyped) -> str:
@@ -181,11 +140,11 @@ def _code(node: Untyped, _depth: int) -> Iterator[Block]:
 def _list(node: Untyped, depth: int) -> Iterator[Block]:
     start = node.attributes.get("start") or "1"
     number = int(start) if start.lstrip("-").isdecimal() else 1
-    for child in _children(node):
+    for child in children(node):
         is_item = child.tag == "li"
         value = child.attributes.get("value") or ""
         number = int(value) if is_item and value.isdecimal() else number
-        blocks = [block for block in _blocks(_children(child) if is_item else [child], depth + 1) if block.text]
+        blocks = [block for block in _blocks(children(child) if is_item else [child], depth + 1) if block.text]
         if blocks and blocks[0].kind in {"paragraph", "heading"}:
             yield Block(blocks.pop(0).text, "item", depth, f"{number}." if node.tag == "ol" else "-")
         for block in blocks:
@@ -201,7 +160,7 @@ def _definitions(node: Untyped, depth: int) -> Iterator[Block]:
             yield Block(term, "item", depth)
             term = _text(_inside(child))
             continue
-        blocks = list(_blocks(_children(child), depth + 1))
+        blocks = list(_blocks(children(child), depth + 1))
         if term and blocks and blocks[0].kind == "paragraph":
             joint = " " if term.endswith((":", "?", ".", "!")) else ": "
             term += f"{joint}{blocks.pop(0).text}"
@@ -211,7 +170,7 @@ def _definitions(node: Untyped, depth: int) -> Iterator[Block]:
 
 
 def _flat_definitions(node: Untyped) -> Iterator[Untyped]:
-    for child in _children(node):
+    for child in children(node):
         if child.tag == "div":
             yield from _flat_definitions(child)
         elif child.tag != "-text" or str(child.text_content or "").strip():
@@ -221,11 +180,11 @@ def _flat_definitions(node: Untyped) -> Iterator[Untyped]:
 def _table(node: Untyped, depth: int) -> Iterator[Block]:
     spans: dict[int, tuple[int, str]] = {}
     parts = list(_parts(node))
-    cells = [[cell for cell in _children(part) if cell.tag in {"td", "th"}] for part in parts if part.tag == "tr"]
+    cells = [[cell for cell in children(part) if cell.tag in {"td", "th"}] for part in parts if part.tag == "tr"]
     layout = _is_layout(node, cells)
     for part in parts:
         if part.tag == "caption" or layout:
-            yield from _blocks(_children(part), depth)
+            yield from _blocks(children(part), depth)
     if layout:
         return
     inside: list[list[Block]] = [[] for _ in cells]
@@ -240,7 +199,7 @@ def _table(node: Untyped, depth: int) -> Iterator[Block]:
 
 def _parts(node: Untyped) -> Iterator[Untyped]:
     """Yield the rows and captions of a table, not those of a table inside it."""
-    for child in _children(node):
+    for child in children(node):
         if child.tag in {"thead", "tbody", "tfoot"}:
             yield from _parts(child)
         elif child.tag in {"tr", "caption"}:
@@ -267,7 +226,7 @@ def _row(cells: list[Untyped], spans: dict[int, tuple[int, str]], inner: list[Bl
             row.append(text)
         if node is None:
             continue
-        text, rows_inside = cell(_blocks(_children(node)))
+        text, rows_inside = cell(_blocks(children(node)))
         inner += rows_inside
         spanned = (node.attributes.get(name) or "" for name in ("rowspan", "colspan"))
         down, across = (whole_number(one, least=1, most=100) for one in spanned)

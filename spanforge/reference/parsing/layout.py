@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from spanforge.reference.parsing.lines import ENDED, Line, Segment
-from spanforge.reference.parsing.tree import Block, table
+from spanforge.reference.parsing.ruled import Grid
+from spanforge.reference.parsing.tree import Block, is_over_values, names_columns, table
 
 _GUTTER: Final = 6.0
 """Points between two columns at least."""
@@ -33,16 +34,55 @@ _FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?][\"'\u201d\u2019)\]]*(?=\s|$)|[
 _CJK: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff20\uff3b-\uff40\uff5b-\uffef]")
 
 
-def pages_of(pages: Sequence[list[Line]]) -> list[list[Block]]:
-    """Return the text of each page in blocks; a sentence that goes on over a page stands whole on the first."""
+class _Rows(NamedTuple):
+    """A table whose head may stand on the page before."""
+
+    rows: list[list[str]]
+
+
+def pages_of(pages: Sequence[list[Line]], grids: Sequence[list[Grid]]) -> list[list[Block]]:
+    """Return the text of each page in blocks.
+
+    A sentence that goes on over a page stands whole on the first; a table that does has its head on each.
+    """
     words = Counter(re.findall(r"\w+-\w+", " ".join(cell.text for page in pages for line in page for cell in line)))
-    read = [list(_blocks(lines, words)) for lines in pages]
+    read: list[list[Block]] = []
+    head: Sequence[str] = []
+    for lines, tables in zip(pages, grids, strict=True):
+        blocks: list[Block] = []
+        names = head
+        for part in _page(lines, tables, words):
+            if isinstance(part, _Rows):
+                goes_on = len(names) == len(part.rows[0]) and not is_over_values(part.rows)
+                rows = [names, *part.rows] if goes_on and names != part.rows[0] else part.rows
+                blocks += list(table(rows, head=goes_on or None))[len(rows) - len(part.rows) :]
+                head = rows[0] if names_columns(rows[0]) else []
+            else:
+                blocks.append(part)
+                head = []
+            names = []
+        read.append(blocks)
     for above, below in pairwise(read):
         _carry_over(above, below, words)
     return read
 
 
-def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block]:
+def _page(lines: list[Line], grids: list[Grid], words: Counter[str]) -> Iterator[Block | _Rows]:
+    """Yield what stands on a page: tables that are drawn, and what is above and below each of them."""
+    for grid in grids:
+        yield from _blocks([line for line in lines if line[0].top > grid.top], words)
+        lines = [line for line in lines if line[0].top <= grid.top]
+        yield _Rows([[_said(cell, words) for cell in row] for row in grid.rows])
+    yield from _blocks(lines, words)
+
+
+def _said(cell: list[Line], words: Counter[str]) -> str:
+    return reduce(
+        lambda above, line: glued(above, line, words) if above else line, (_whole(line).text for line in cell), ""
+    )
+
+
+def _blocks(lines: list[Line], words: Counter[str]) -> Iterator[Block | _Rows]:
     for group, gutters in _groups(lines):
         if gutters and (len(group) < _FEWEST_LINES or not _is_prose([cell for line in group for cell in line])):
             above, rows, below = _parts(group)
@@ -95,10 +135,14 @@ def _groups(lines: list[Line]) -> Iterator[tuple[list[Line], list[float]]]:
         own = _gaps(line)
         shared = _shared(gaps, own)
         before, inner = _inner(group, gaps), _inner([*group, line], shared)
-        if len(group) > 1 and bool(before) != bool(inner):
+        apart = group and group[-1][0].top - line[0].top > _NEW_PARAGRAPH * line[0].height
+        if len(group) > 1 and (bool(before) != bool(inner) or (apart and len(inner) < len(before))):
             yield group, before
             group, shared = [], own
         elif not (before or inner):
+            if group and len(line) > 1:
+                yield group, before
+                group = []
             shared = own
         group, gaps = [*group, line], shared
     if group:
@@ -132,7 +176,7 @@ def _whole(line: Line) -> Segment:
     return reduce(lambda above, cell: above.joined(cell, " "), line)
 
 
-def _table(lines: list[list[Line]]) -> Iterator[Block]:
+def _table(lines: list[list[Line]]) -> Iterator[Block | _Rows]:
     rows: list[list[str]] = []
     for line, goes_on in zip(lines, _going_on(lines), strict=True):
         row = [" ".join(cell.text for cell in cells) for cells in line]
@@ -141,7 +185,7 @@ def _table(lines: list[list[Line]]) -> Iterator[Block]:
         else:
             rows.append(row)
     labelled = len(rows[0]) == len(("label", "value")) and any(row[0].endswith(":") for row in rows)
-    yield from (Block(" ".join(row)) for row in rows) if labelled else table(rows)
+    yield from (Block(" ".join(row)) for row in rows) if labelled else [_Rows(rows)]
 
 
 def _going_on(lines: list[list[Line]]) -> list[bool]:

@@ -15,7 +15,8 @@ from spanforge.reference.failures import ParseError, Translated
 from spanforge.reference.parsing.base import Extract, Section, date_of
 from spanforge.reference.parsing.coding import normal
 from spanforge.reference.parsing.layout import pages_of
-from spanforge.reference.parsing.lines import Segment, lines_of, without_edges
+from spanforge.reference.parsing.lines import Line, Segment, lines_of, without_edges
+from spanforge.reference.parsing.ruled import Rules
 from spanforge.reference.parsing.tree import Block, markdown
 
 # PDFium keeps state for the whole process and must not be entered by two threads at once.
@@ -53,14 +54,20 @@ def _extract(document: Untyped) -> Extract:
     pages = without_edges([lines_of(page.segments) for page in read])
     sections = [
         Section(markdown([*blocks, *map(Block, page.notes)]), "markdown", number, headings.get(number, ""))
-        for number, (page, blocks) in enumerate(zip(read, pages_of(pages), strict=True), 1)
+        for number, (page, blocks) in enumerate(
+            zip(read, pages_of(pages, [page.grids for page in read]), strict=True), 1
+        )
     ]
-    nodes = (cell.text for page in pages for line in page for cell in line)
+    nodes = (cell.text for page in [*pages, *_cells(read)] for line in page for cell in line)
     pictures = [str(number) for number, page in enumerate(read, 1) if page.is_picture]
     named = ", ".join(pictures[:_NAMED_PAGES]) + (" and others" if len(pictures) > _NAMED_PAGES else "")
     warnings = (f"Pages that are pictures without text, and were not read: {named}.",) if pictures else ()
     date = date_of(said.get("ModDate", "")) or date_of(said.get("CreationDate", ""))
     return Extract(sections, str(said.get("Title", "")), date, nodes, warnings)
+
+
+def _cells(pages: list[_Page]) -> Iterator[list[Line]]:
+    return (cell for page in pages for grid in page.grids for row in grid.rows for cell in row)
 
 
 def _headings(document: Untyped) -> dict[int, str]:
@@ -85,13 +92,15 @@ class _Page:
         page = document[number]
         text = page.get_textpage()
         try:
-            self.segments = [*self._segments(text), *self._annotations(page)]
-            self.is_picture = not self.segments and any(True for _ in page.get_objects([_IMAGE], max_depth=3))
+            rules = Rules(self._raw, page)
+            found = [*self._segments(text, rules), *self._annotations(page)]
+            self.grids, self.segments = rules.grids(found)
+            self.is_picture = not found and any(True for _ in page.get_objects([_IMAGE], max_depth=3))
         finally:
             text.close()
             page.close()
 
-    def _segments(self, page: Untyped) -> list[Segment]:
+    def _segments(self, page: Untyped, rules: Rules) -> list[Segment]:
         """Return runs of letters that stand beside one another on a line."""
         raw, box = self._raw, self._raw.FS_RECTF()
         runs: list[Segment] = []
@@ -109,7 +118,9 @@ class _Page:
                 places = (-box.right, -box.top, -box.left, -box.bottom)
             one = Segment(*places, _HYPHENS.get(letter, letter))
             # The letters of a ligature stand in one box.
-            if runs and (glyph == (one.left, one.right) or runs[-1].goes_on_with(one)):
+            if runs and (
+                glyph == (one.left, one.right) or (runs[-1].goes_on_with(one) and not rules.part(runs[-1], one))
+            ):
                 runs[-1] = runs[-1].joined(one, " " if blank else "")
             else:
                 runs.append(one)

@@ -14,7 +14,8 @@ from spanforge.reference.parsing.tree import Block, markdown, table
 _FRONT_MATTER: Final = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
 _ROW: Final = re.compile(r"^.*\|\s*$")
 _START: Final = "{\\rtf"
-_NOTE: Final = re.compile(r"\{(?:\\\*)?\s*\\footnote\b")
+_NOTE: Final = re.compile(r"\{(?:\\\*)?\s*\\(?:footnote|header[lrf]?|footer[lrf]?|shptxt)\b")
+_HIDDEN: Final = re.compile(r"\{[^{}]*\\(?:v|deleted)(?![a-z0-9])[^{}]*\}")
 _BRACE: Final = re.compile(r"\\.|[{}]", re.DOTALL)
 _TITLE: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
@@ -40,7 +41,9 @@ def parse_rtf(content: bytes) -> Extract:
     text = content.decode("latin-1")
     if not text.lstrip().startswith(_START):
         raise ParseError("The file is not RTF, as its name says.")
-    plain = normal(str(load("striprtf.striprtf", "reference").rtf_to_text(_notes_last(text), errors="replace")))
+    plain = normal(
+        str(load("striprtf.striprtf", "reference").rtf_to_text(_notes_last(_HIDDEN.sub("{}", text)), errors="replace"))
+    )
     blocks: list[Block] = []
     rows: list[list[str]] = []
     for line in [*plain.split("\n"), ""]:
@@ -54,7 +57,7 @@ def parse_rtf(content: bytes) -> Extract:
 
 
 def _notes_last(text: str) -> str:
-    """Return a rich text with its notes as paragraphs at its end, which what reads it would leave out."""
+    """Return a rich text with its notes, edges and boxes at its end, which what reads it would leave out."""
     kept: list[str] = []
     notes: list[str] = []
     position = 0
@@ -65,7 +68,7 @@ def _notes_last(text: str) -> str:
             if not depth:
                 end = brace.end()
                 break
-        kept.append(text[position : note.start()])
+        kept.append(f"{text[position : note.start()]}{{}}")
         notes.append(f"\\par {{{text[note.end() : end]}")
         position = end
     rest = text[position:].rstrip().removesuffix("}")

@@ -40,7 +40,7 @@ _FORMATS: Final = (
             parts=("ppt/presentation.xml",)),
     _Format(f"{_OPEN_XML}.spreadsheetml.sheet", "sheets", "parse_sheets", (".xlsx", ".xlsm", ".xlsb", ".xls"),
             b"\xd0\xcf\x11\xe0", ("xl/workbook.xml", "xl/workbook.bin")),
-    _Format("application/vnd.oasis.opendocument.spreadsheet", "sheets", "parse_sheets", (".ods",)),
+    _Format("application/vnd.oasis.opendocument.spreadsheet", "opendocument", "parse_open_sheets", (".ods",)),
     _Format("application/vnd.oasis.opendocument.text", "opendocument", "parse_opendocument", (".odt", ".ott")),
     _Format("application/vnd.oasis.opendocument.presentation", "opendocument", "parse_opendocument", (".odp",)),
     _Format("application/epub+zip", "containers", "parse_book", (".epub",)),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from spanforge.reference._extras import Untyped
-from spanforge.reference.parsing.archive import Archive, attribute, nearest, parts, properties
+from spanforge.reference.parsing.archive import Archive, attribute, local, nearest, parts, properties
 from spanforge.reference.parsing.base import Extract, Section
+from spanforge.reference.parsing.charts import chart
 from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
-from spanforge.reference.parsing.walk import Walk
+from spanforge.reference.parsing.walk import Placed, Places, Walk, reading_order
 
 _UNSEEN: Final = ("{*}Fallback",)
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _FURNITURE: Final = frozenset({"sldNum", "dt", "sldImg"})
-_SIDES: Final = frozenset({"notesSlide", "diagramData", "comments", "chart"})
+_SIDES: Final = frozenset({"notesSlide", "diagramData", "comments"})
 """What belongs to a slide and stands in parts of its own."""
+_NOWHERE: Final = ((-1.0, -1.0), (-1.0, -1.0))
+"""Where a shape stands that says nothing of it: above the others."""
 
 
 def parse_slides(content: bytes) -> Extract:
@@ -28,8 +32,9 @@ def parse_slides(content: bytes) -> Extract:
     sections: list[Section] = []
     nodes: list[str] = []
     for number, name in enumerate(_in_order(archive), 1):
-        slide = _Slide()
-        sides = [part for kind, part in archive.relations(name).values() if kind in _SIDES]
+        relations = archive.relations(name)
+        slide = _Slide(archive, relations)
+        sides = [part for kind, part in relations.values() if kind in _SIDES]
         roots = [_without_furniture(archive.xml(part, _UNSEEN)) for part in (name, *sides)]
         blocks = [block for root in roots for block in slide.blocks(root)]
         nodes += (text for root in roots for text in slide.texts(root))
@@ -49,6 +54,22 @@ def _placeholder(shape: Untyped) -> str:
     return next((attribute(one, "type") or "body" for one in shape.iter("{*}ph")), "")
 
 
+def _kind(shape: Untyped) -> tuple[str, str]:
+    mark = next(shape.iter("{*}ph"), None)
+    return attribute(mark, "type"), attribute(mark, "idx")
+
+
+def _places(shape: Untyped) -> Places | None:
+    """Return where a shape says that it stands; a placeholder may leave that to the layout of its slide."""
+    said = next(shape.iter("{*}xfrm"), None)
+    at = parts(said)
+    if "off" not in at or "ext" not in at:
+        return None
+    x, y = (int(attribute(at["off"], name)) for name in ("x", "y"))
+    width, height = (int(attribute(at["ext"], name)) for name in ("cx", "cy"))
+    return (y, y + height), (x, x + width)
+
+
 def _without_furniture(root: Untyped) -> Untyped:
     for shape in list(root.iter("{*}sp")) if root is not None else ():
         if _placeholder(shape) in _FURNITURE:
@@ -60,14 +81,30 @@ class _Slide(Walk):
     spoken = frozenset({"t", "v", "text"})
     instead: ClassVar = {"br": "\n", "tab": " "}
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive, relations: dict[str, tuple[str, str]]) -> None:
         super().__init__()
         self.title = ""
-        self.readers |= {"sp": self._shape, "v": self.paragraph, "text": self.paragraph}
+        self.readers |= {"sp": self._shape, "v": self.paragraph, "text": self.paragraph, "chart": self._chart}
+        self._archive, self._relations = archive, relations
+        layout = archive.xml(next((part for kind, part in relations.values() if kind == "slideLayout"), ""))
+        self._places = {_kind(shape): _places(shape) for shape in nearest(layout, {"sp"})}
+
+    def inside(self, parent: Untyped) -> Iterable[Untyped]:
+        if local(parent) not in {"spTree", "grpSp"}:
+            return parent
+        shown = [one for one in parent if not local(one).endswith("Pr")]
+        titles = [one for one in shown if _placeholder(one) in _TITLES]
+        others = [one for one in shown if one not in titles]
+        placed = [Placed(_places(one) or self._places.get(_kind(one)) or _NOWHERE, one) for one in others]
+        return [*titles, *(reading_order(placed) if placed else ())]
 
     def block(self, node: Untyped, text: str) -> Block:
         level = whole_number(attribute(parts(node).get("pPr"), "lvl"), most=8)
         return Block(text, "item", level) if level else Block(text)
+
+    def _chart(self, node: Untyped) -> list[Block]:
+        _, part = self._relations.get(attribute(node, "id"), ("", ""))
+        return list(chart(self._archive.xml(part)))
 
     def _shape(self, shape: Untyped) -> list[Block]:
         blocks = self.blocks(shape)

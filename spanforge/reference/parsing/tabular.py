@@ -90,7 +90,7 @@ def _filled(row: Sequence[str]) -> int:
 
 def _table_start(rows: Sequence[Sequence[str]]) -> int:
     """Return which row the table begins with: the first that fills as many cells as rows below it do."""
-    widths = Counter(map(_filled, rows[:_SAMPLE_ROWS]))
+    widths = Counter(width for row in rows[:_SAMPLE_ROWS] if (width := _filled(row)) > 1)
     usual = max(widths, key=lambda one: (widths[one], one), default=1)
     if usual == 1:
         return 0

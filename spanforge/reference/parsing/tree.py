@@ -24,6 +24,8 @@ _LONGEST_NUMBER: Final = 10
 SENTENCE: Final = re.compile(r"[.!?\u3002](?:\s|$)")
 _LONGEST_UNIT: Final = 8
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
+_MEASURE: Final = re.compile(r"[-+]?\d[\d.,]* ?([^\W\d_][^\d]{0,9})")
+_DIGITS: Final = re.compile(r"\d+")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,:/%\s]*\d[\d.,:/%\s]*")
 
 
@@ -101,12 +103,13 @@ def head_and_body(
     rows: Sequence[Sequence[str]], *, head: bool | None = None
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the names of the columns, from one row or two, and the rows below; none without a head."""
-    if not rows[1:] or not (names_columns(rows[0]) if head is None else head):
+    if head is None and rows[2:] and _is_in_two(*rows[:3]):
+        return one_head(*rows[:2]), rows[2:]
+    if head is None:
+        head = bool(rows[1:]) and names_columns(rows[0]) and not (_is_alike(*rows[:2]) or _are_labelled(rows))
+    if not rows[1:] or not head:
         return [], rows
-    upper, lower = rows[:2]
-    if head is None and is_over_values(rows[1:]) and ("" in upper or _are_units(lower)):
-        return one_head(upper, lower), rows[2:]
-    return upper, rows[1:]
+    return rows[0], rows[1:]
 
 
 def named(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -128,6 +131,31 @@ def _is_under(names: Sequence[str], row: Sequence[str]) -> bool:
 def is_over_values(rows: Sequence[Sequence[str]]) -> bool:
     """Tell whether a row of names stands over one with values."""
     return [names_columns(row) for row in rows[:2]] == [True, False]
+
+
+def _is_in_two(upper: Sequence[str], lower: Sequence[str], below: Sequence[str]) -> bool:
+    """Tell whether two rows are one head: units under names, or names and years under what stands over several."""
+    if _are_units(lower) or "" not in upper:
+        return names_columns(upper) and _are_units(lower) and is_over_values([lower, below])
+    is_head = all(not _is_value(cell) or _YEAR.fullmatch(cell) for cell in (*upper, *lower) if cell)
+    return is_head and all(sum(map(bool, row)) > 1 for row in (upper, lower)) and not names_columns(below)
+
+
+def _is_alike(upper: Sequence[str], lower: Sequence[str]) -> bool:
+    """Tell whether a cell with a number in it is formed as the one below: "M8" over "M10" is no name."""
+    forms = [[_DIGITS.sub("0", cell) for cell in row] for row in (upper, lower)]
+    return any(
+        "0" in above and above == below and not _YEAR.fullmatch(said)
+        for said, above, below in zip(upper, *forms, strict=False)
+    )
+
+
+def _are_labelled(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether rows of two cells say one thing each: their numbers are in units of their own."""
+    units = [
+        match[1] for row in rows[1:] if len(row) == len(("label", "value")) and (match := _MEASURE.fullmatch(row[1]))
+    ]
+    return len(units) > 1 and len(set(units)) == len(units)
 
 
 def _are_units(row: Sequence[str]) -> bool:

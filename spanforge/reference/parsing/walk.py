@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import ClassVar, Final, NamedTuple
 
 from spanforge.reference._extras import Untyped
 from spanforge.reference.parsing.archive import local, nearest
@@ -13,8 +14,34 @@ _PROPERTIES: Final = "Pr"
 """How the names of elements end that say how others look, and hold no text."""
 _BEHIND: Final = {"num": "/"}
 """What is read behind an element: a fraction is written in one line."""
-_ROWS: Final = frozenset({"tr", "table-row"})
-_CELLS: Final = frozenset({"tc", "table-cell", "covered-table-cell"})
+ROWS: Final = frozenset({"tr", "table-row"})
+CELLS: Final = frozenset({"tc", "table-cell", "covered-table-cell"})
+
+
+Places = tuple[tuple[float, float], tuple[float, float]]
+"""Where a shape begins and ends down a slide, then across it."""
+
+
+class Placed(NamedTuple):
+    """A shape on a slide, and where it stands."""
+
+    places: Places
+    shape: Untyped
+
+
+def reading_order(shapes: Sequence[Placed], way: int = 0) -> list[Untyped]:
+    """Return shapes as they are read: row by row, from the left in each, and from above what stands in one column."""
+    bands: list[list[Placed]] = []
+    for one in sorted(shapes, key=lambda shape: shape.places[way]):
+        start, end = one.places[way]
+        begin, until = bands[-1][0].places[way] if bands else (end, end)
+        if min(end, until) - max(start, begin) > min(end - start, until - begin) / 2:
+            bands[-1].append(one)
+        else:
+            bands.append([one])
+    if len(shapes) == 1 or (way and len(bands) == 1):
+        return [one.shape for one in sorted(shapes, key=lambda shape: shape.places)]
+    return list(chain.from_iterable(reading_order(band, 1 - way) for band in bands))
 
 
 class Walk:
@@ -40,11 +67,15 @@ class Walk:
     def blocks(self, parent: Untyped) -> list[Block]:
         """Return what stands in a body, a cell, an item, a note or a box."""
         found: list[Block] = []
-        for child in parent if parent is not None else ():
+        for child in self.inside(parent) if parent is not None else ():
             name = local(child)
             if not name.endswith(_PROPERTIES):
                 found += self.readers.get(name, self.blocks)(child)
         return found
+
+    def inside(self, parent: Untyped) -> Iterable[Untyped]:
+        """Return what is in an element, in the order in which it is read."""
+        return parent
 
     def block(self, node: Untyped, text: str) -> Block:
         """Return a paragraph as what it is."""
@@ -69,17 +100,30 @@ class Walk:
 
     def table(self, node: Untyped) -> list[Block]:
         """Return the rows of a table, and behind each those of the tables in its cells."""
+        rows, inside = self.rows(node)
+        return list(table(rows, inside=inside))
+
+    def rows(self, node: Untyped) -> tuple[list[list[str]], list[list[Block]]]:
+        """Return the cells of each row of a table, and what stands in tables within them."""
         rows: list[list[str]] = []
         inside: list[list[Block]] = []
-        for row in nearest(node, _ROWS):
+        for row in nearest(node, ROWS):
             above = rows[-1] if rows else []
             rows.append(self.before(row))
             inside.append([])
-            for part in nearest(row, _CELLS):
+            for part in nearest(row, CELLS):
                 text, rows_inside = cell(self.blocks(part))
                 inside[-1] += rows_inside
                 rows[-1] += self.columns(part, text, above[len(rows[-1]) :])
-        return list(table(rows, inside=inside))
+            again = self.again(row) if any(rows[-1]) else 0
+            rows += rows[-1:] * again
+            inside += [[]] * again
+        return rows, inside
+
+    def again(self, row: Untyped) -> int:
+        """Return how often more a row stands there."""
+        del row
+        return 0
 
     def texts(self, root: Untyped) -> Iterator[str]:
         """Yield the text nodes of a part, whatever the walk makes of them."""
@@ -92,7 +136,7 @@ class Walk:
         for child in node:
             name = local(child)
             if name in self.aside:
-                aside += self.blocks(child)
+                aside += self.readers.get(name, self.blocks)(child)
             elif not name.endswith(_PROPERTIES):
                 pieces += [self.instead.get(name) or self._text(child, aside), _BEHIND.get(name, "")]
             if child.tail and not self.spoken:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Sequence
 
 import pytest
-from support.documents import word
+from support.documents import Placed, lines_of, opendocument, packed, placed, word_with
 
 from spanforge.reference.parsing.base import ParsedDocument
 from spanforge.reference.parsing.registry import read
 from spanforge.reference.parsing.tree import Block, markdown, table
-
-
-def lines_of(content: bytes | str, name: str) -> list[str]:
-    parsed = read(content.encode() if isinstance(content, str) else content, name)
-    return [line for section in parsed.sections for line in section.text.splitlines() if line]
-
-
-def packed(parts: dict[str, str]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return out.getvalue()
-
 
 # --- heads of tables ---
 
@@ -138,25 +122,6 @@ def test_a_workbook_says_what_its_cells_show(elsewhere: tuple[str, ...]) -> None
 
 # --- pages ---
 
-Placed = tuple[float, float, str]
-FONT = "/Resources << /Font << /F1 3 0 R >> >>"
-
-
-def placed(*pages: Sequence[Placed]) -> bytes:
-    """A PDF whose texts stand at their places, from the lower left."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
-    kids: list[int] = []
-    for page in pages:
-        stream = "".join(f"BT /F1 10 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in page)
-        kids.append(len(objects) + 1)
-        objects += [
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {len(objects) + 2} 0 R {FONT} >>",
-            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
-        ]
-    objects[1] = f"<< /Type /Pages /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] /Count {len(kids)} >>"
-    body = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
-    return f"%PDF-1.4\n{body}trailer << /Root 1 0 R /Size {len(objects) + 1} >>\n%%EOF".encode("latin-1")
-
 
 def grid(top: float, step: float, *cells: str) -> list[Placed]:
     return [
@@ -255,7 +220,8 @@ def test_a_letter_before_a_hyphen_keeps_it() -> None:
 
 
 def test_a_page_that_loses_words_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_nothing(pages: Sequence[object]) -> list[list[Block]]:
+    def of_nothing(pages: Sequence[object], grids: Sequence[object]) -> list[list[Block]]:
+        del grids
         return [[Block("x")] for _ in pages]
 
     monkeypatch.setattr("spanforge.reference.parsing.pdf.pages_of", of_nothing)
@@ -303,34 +269,11 @@ def test_a_page_upside_down_is_read() -> None:
 # --- hidden things, notes, and bytes ---
 
 
-def word_with(body: str, numbering: str = "", relation: str = "") -> bytes:
-    """A Word document with a body, lists and a relation of its own."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(word(["x"]))) as source, zipfile.ZipFile(out, "w") as target:
-        for entry in source.infolist():
-            content = source.read(entry)
-            if entry.filename == "word/document.xml":
-                start, end = content.index(b"<w:body>") + len(b"<w:body>"), content.index(b"</w:body>")
-                content = content[:start] + body.encode() + content[end:]
-            if relation and entry.filename == "word/_rels/document.xml.rels":
-                content = content.replace(b"</Relationships>", f"{relation}</Relationships>".encode())
-            if entry.filename == "word/numbering.xml":
-                content = content.replace(b"</w:numbering>", f"{numbering}</w:numbering>".encode())
-            target.writestr(entry, content)
-    return out.getvalue()
-
-
 def test_hidden_letters_of_word_are_not_read() -> None:
     runs = "<w:r><w:t>Seen.</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>Unseen.</w:t></w:r>"
     shown = '<w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>Shown.</w:t></w:r>'
     parsed = read(word_with(f"<w:p>{runs}{shown}</w:p>"), "a.docx")
     assert parsed.sections[0].text == "Seen.Shown."
-
-
-def test_a_chart_of_word_is_said_not_to_be_read() -> None:
-    relation = f'<Relationship Id="c1" Type="{OFFICE}/chart" Target="charts/chart1.xml"/>'
-    parsed = read(word_with("<w:p><w:r><w:t>Seen.</w:t></w:r></w:p>", relation=relation), "a.docx")
-    assert parsed.warnings == ("Charts, diagrams and inserted files that were not read: 1.",)
 
 
 def test_a_row_of_word_may_begin_in_a_later_column() -> None:
@@ -362,15 +305,6 @@ def test_notes_of_rich_text_are_read() -> None:
     notes = r"{\super 1{\*\footnote\pard Without {\i any\} heating}.}}"
     said = lines_of(rf"{{\rtf1\ansi Flats {notes}cost 90 euro{{\footnote Monthly.}}.\par End.}}", "a.rtf")
     assert said == ["Flats 1cost 90 euro.", "End.", "Without any} heating.", "Monthly."]
-
-
-def opendocument(body: str, styles: str = "") -> bytes:
-    names = 'xmlns:office="o" xmlns:text="t" xmlns:draw="d" xmlns:style="s" xmlns:svg="v"'
-    return packed({
-        "mimetype": "application/vnd.oasis.opendocument.text",
-        "content.xml": f"<office:document {names}><office:body>{body}</office:body></office:document>",
-        "styles.xml": f"<office:styles {names}>{styles}</office:styles>",
-    })  # fmt: skip
 
 
 def test_a_shape_stands_behind_its_paragraph() -> None:
