@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from spanforge.reference._extras import Untyped
@@ -22,10 +23,10 @@ def chart(root: Untyped) -> Iterator[Block]:
     for series in root.iter("{*}ser") if root is not None else ():
         categories, values = _points(series, {"cat", "xVal"}), _points(series, {"val", "yVal"})
         for place, value in values.items():
-            row = rows.setdefault(categories.get(place, ""), [])
-            row += [*[""] * (len(names) - 1 - len(row)), value]
+            row = rows.setdefault(place, [categories.get(place, "")])
+            row += [*[""] * (len(names) - len(row)), value]
         names.append(one_line(" ".join(_points(series, {"tx"}).values())))
-    yield from list(table([names, *([name, *values] for name, values in rows.items())], head=True)) if rows else ()
+    yield from table([names, *rows.values()], head=True) if rows else ()
 
 
 def _points(series: Untyped, names: set[str]) -> dict[str, str]:
@@ -35,7 +36,8 @@ def _points(series: Untyped, names: set[str]) -> dict[str, str]:
         form = next((_PERCENT.fullmatch(node.text or "") for node in one.iter("{*}formatCode")), None)
         for node in one.iter("{*}pt"):
             said = "".join(value.text or "" for value in node.iter("{*}v"))
-            said = f"{float(said):.{len(form[1] or '')}%}" if form else said
+            with suppress(ValueError):  # What is no number, such as "#N/A", is shown as it is.
+                said = f"{float(said):.{len(form[1] or '')}%}" if form else said
             at = attribute(node, "idx")
             points[at] = f"{said} {points[at]}" if at in points else said
     return points
