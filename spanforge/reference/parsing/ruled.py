@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from spanforge.reference._extras import Untyped
@@ -15,8 +16,9 @@ _MOVE: Final = 2
 _THIN: Final = 3.0
 """Points that a rule is thick at most, and that rules which meet stand apart at most."""
 _SHORTEST: Final = 5.0
-_MOST_RULES: Final = 1_500
-"""Rules of one page, from which on it is a drawing."""
+_MOST_PATHS: Final = 3_000
+_MOST_RULES: Final = 500
+"""What is drawn on one page, and rules among it that are not one line, from which on it is a drawing."""
 _MOST_BESIDE: Final = 3
 """Words beside a table, from which on it stands in a column of a page."""
 _FEWEST: Final = 2
@@ -43,11 +45,14 @@ class Rules:
     """The rules on a page, across it and down it."""
 
     def __init__(self, raw: Untyped, page: Untyped) -> None:
-        drawn = [box for path in page.get_objects([_PATH], max_depth=1) for box in _drawn(raw, path)]
+        paths: list[Untyped] = list(islice(page.get_objects([_PATH], max_depth=1), _MOST_PATHS + 1))
+        drawn = [box for path in paths for box in _drawn(raw, path)] if len(paths) <= _MOST_PATHS else []
         kept = [box for box in drawn if max(box.right - box.left, box.top - box.bottom) >= _SHORTEST]
-        kept = [] if len(kept) > _MOST_RULES else kept
-        self._across = [one for one in kept if one.top - one.bottom <= _THIN]
-        self._down = sorted(one for one in kept if one.right - one.left <= _THIN)
+        across = _joined(one for one in kept if one.top - one.bottom <= _THIN)
+        down = _joined(_turned(one) for one in kept if one.right - one.left <= _THIN)
+        is_drawing = len(across) + len(down) > _MOST_RULES
+        self._across = [] if is_drawing else across
+        self._down = [] if is_drawing else sorted(map(_turned, down))
         self._lefts = [one.left for one in self._down]
 
     def part(self, one: Segment, other: Segment) -> bool:
@@ -168,7 +173,7 @@ def _drawn(raw: Untyped, path: Untyped) -> Iterator[Segment]:
     matrix = path.get_matrix()
     last = start = (0.0, 0.0)
     x, y = ctypes.c_float(), ctypes.c_float()
-    for place in range(min(count, _MOST_RULES)):
+    for place in range(min(count, _MOST_PATHS)):
         part = raw.FPDFPath_GetPathSegment(path.raw, place)
         raw.FPDFPathSegment_GetPoint(part, x, y)
         point = matrix.on_point(x.value, y.value)
@@ -184,6 +189,22 @@ def _drawn(raw: Untyped, path: Untyped) -> Iterator[Segment]:
 def _line(one: tuple[float, float], other: tuple[float, float]) -> Segment:
     (left, right), (bottom, top) = sorted((one[0], other[0])), sorted((one[1], other[1]))
     return Segment(left, bottom, right, top, "")
+
+
+def _joined(rules: Iterable[Segment]) -> list[Segment]:
+    """Join rules across that go on on one line: each cell of a table may have been drawn with rules of its own."""
+    lines: dict[int, list[Segment]] = {}
+    for one in sorted(rules):
+        line = lines.setdefault(round(one.bottom), [])
+        if line and one.left <= line[-1].right + _THIN:
+            line[-1] = line[-1]._replace(right=max(line[-1].right, one.right))
+        else:
+            line.append(one)
+    return [one for line in lines.values() for one in line]
+
+
+def _turned(one: Segment) -> Segment:
+    return Segment(one.bottom, one.left, one.top, one.right, one.text)
 
 
 def _meet(one: Segment, other: Segment) -> bool:

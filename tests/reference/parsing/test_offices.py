@@ -62,6 +62,13 @@ def test_a_rule_that_is_a_thin_box_and_a_frame_of_boxes_are_rules_too() -> None:
     assert drawn(texts, boxes) == drawn(texts, "".join(thin)) == ["a700; b700", "a680; b680", "a660; b660"]
 
 
+def test_rules_of_many_cells_are_those_of_one_table() -> None:
+    xs, ys = range(20, 581, 70), range(20, 781, 19)
+    texts = [(x + 3.0, y + 5.0, f"{x}.{y}") for x in xs[:-1] for y in ys[:-1] if (x + y) % 3]
+    rows = [[text for _, up, text in texts if up == y + 5] for y in reversed(ys[:-1])]
+    assert drawn(texts, ruled(xs, ys)) == ["; ".join(row) for row in rows]
+
+
 def test_cells_that_are_merged_stand_in_each_row_and_in_their_first_column() -> None:
     texts: list[Placed] = [
         (104, 686, "Hall"), (204, 706, "Line one"), (204, 686, "Start"), (304, 686, "End"),
