@@ -28,7 +28,7 @@ from spanforge.reference.models import PARTLY_READ, Document, DocumentFailure
 from spanforge.reference.parsing import ParsedDocument
 from spanforge.reference.workers import DEFAULT_LIMITS, CalledOff, Limits
 
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 """Part of every fingerprint: a change in what parsers return makes documents be read anew."""
 BATCH_CHUNKS = 2048
 """Passages held in memory between two writes, give or take one document."""
