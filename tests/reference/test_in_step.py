@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.documents import notes
 
 from spanforge.cli import main
 from spanforge.reference import Pipeline
@@ -18,11 +19,7 @@ from spanforge.reference import Pipeline
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "notes"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "gate.md").write_text("The gate closes at 20:45.", encoding="utf-8")
-    (folder / "deep" / "lift.md").write_text("The lift holds 630 kg.", encoding="utf-8")
-    return folder
+    return notes(tmp_path)
 
 
 def _sources(pipeline: Pipeline, question: str) -> set[str]:

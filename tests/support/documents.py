@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import docx
 
@@ -151,3 +152,12 @@ def opendocument(body: str, styles: str = "", **parts: str) -> bytes:
         "styles.xml": f"<office:styles {names}>{styles}</office:styles>",
         **{f"{name}/content.xml": f"<office:part {names}>{part}</office:part>" for name, part in parts.items()},
     })  # fmt: skip
+
+
+def notes(parent: Path) -> Path:
+    """A folder with a note, and another one in a folder of its own."""
+    folder = parent / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "gate.md").write_text("The gate closes at 20:45.", encoding="utf-8")
+    (folder / "deep" / "lift.md").write_text("The lift holds 630 kg.", encoding="utf-8")
+    return folder

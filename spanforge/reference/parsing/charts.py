@@ -16,17 +16,20 @@ _PERCENT: Final = re.compile(r"0(?:\.(0+))?%")
 
 def chart(root: Untyped) -> Iterator[Block]:
     """Yield the titles of a chart and of its axes, then each category with its value in each series."""
-    for title in root.iter("{*}title") if root is not None else ():
+    if root is None:
+        return
+    for title in root.iter("{*}title"):
         yield Block(one_line("".join(node.text or "" for node in title.iter("{*}t", "{*}v"))))
     names: list[str] = [""]
     rows: dict[str, list[str]] = {}
-    for series in root.iter("{*}ser") if root is not None else ():
+    for series in root.iter("{*}ser"):
         categories, values = _points(series, {"cat", "xVal"}), _points(series, {"val", "yVal"})
         for place, value in values.items():
             row = rows.setdefault(place, [categories.get(place, "")])
             row += [*[""] * (len(names) - len(row)), value]
         names.append(one_line(" ".join(_points(series, {"tx"}).values())))
-    yield from table([names, *rows.values()], head=True) if rows else ()
+    if rows:
+        yield from table([names, *rows.values()], head=True)
 
 
 def _points(series: Untyped, names: set[str]) -> dict[str, str]:

@@ -35,9 +35,8 @@ def parse_message(content: bytes, depth: int = 0) -> Extract:
     sections = [Section("\n".join(f"{name}: {value}" for name, value in head.items()))]
     # The last of several forms is the richest; a page may be a picture.
     bodies = (message.get_body((kind,)) for kind in ("html", "plain"))
-    texts = [_text(cast("EmailMessage", body)) for body in bodies if body is not None]
-    for text in [text for text in texts if any(section.text.strip() for section in text)][:1]:
-        sections += text
+    texts = (_text(cast("EmailMessage", body)) for body in bodies if body is not None)
+    sections += next((text for text in texts if any(section.text.strip() for section in text)), list[Section]())
     missing = 0
     for part in parts:
         attached = list(_attached(part, depth))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
@@ -13,7 +12,7 @@ from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.numbering import LEVELS, Level, Numbering, Numbers
 from spanforge.reference.parsing.tabular import sections_of
 from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
-from spanforge.reference.parsing.walk import CELLS, ROWS, Placed, Places, Walk, reading_order
+from spanforge.reference.parsing.walk import CELLS, ROWS, Placed, Places, Walk, length, reading_order
 
 _UNSEEN: Final = (
     "{*}tracked-changes", "{*}scripts", "{*}font-face-decls", "{*}sequence-decls",
@@ -26,8 +25,6 @@ _FORMS: Final = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "l
 _OUTLINE: Final = "outline of the headings"
 _GOES_ON: Final = "goes-on-from-above"
 _UNSEEN_INSIDE: Final = (*_UNSEEN, "{*}automatic-styles", "{*}annotation")
-_LENGTH: Final = re.compile(r"(-?[\d.]+)(cm|mm|in|pt)")
-_UNITS: Final = {"mm": 0.1, "in": 2.54, "pt": 2.54 / 72}
 _MOST_REPEATED: Final = 20
 _MOST_ROWS: Final = 1_000
 _DEEPEST: Final = 10
@@ -201,10 +198,9 @@ def _levels(style: Untyped) -> Iterator[tuple[Numbering, Level]]:
 
 def _places(shape: Untyped) -> Places:
     """Return where a shape stands, or what is grouped in it."""
-    found = [_length(shape, name) for name in ("y", "height", "x", "width")]
-    if None not in found[::2]:
-        y, height, x, width = (length or 0.0 for length in found)
-        return (y, y + height), (x, x + width)
+    x, y, width, height = (length(attribute(shape, name)) for name in ("x", "y", "width", "height"))
+    if x is not None and y is not None:
+        return (y, y + (height or 0.0)), (x, x + (width or 0.0))
     inner = [_places(one) for one in shape if local(shape) == "g"]
     down, across = zip(*inner, strict=True) if inner else ([(-1.0, -1.0)], [(-1.0, -1.0)])
     return _around(down), _around(across)
@@ -213,9 +209,3 @@ def _places(shape: Untyped) -> Places:
 def _around(edges: Iterable[tuple[float, float]]) -> tuple[float, float]:
     starts, ends = zip(*edges, strict=True)
     return min(starts), max(ends)
-
-
-def _length(shape: Untyped, name: str) -> float | None:
-    """Return a length of a shape in centimetres."""
-    match = _LENGTH.fullmatch(attribute(shape, name))
-    return float(match[1]) * _UNITS.get(match[2], 1.0) if match else None

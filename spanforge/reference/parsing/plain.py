@@ -15,7 +15,8 @@ _FRONT_MATTER: Final = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
 _ROW: Final = re.compile(r"^.*\|\s*$")
 _START: Final = "{\\rtf"
 _NOTE: Final = re.compile(r"\{(?:\\\*)?\s*\\(?:footnote|header[lrf]?|footer[lrf]?|shptxt)\b")
-_HIDDEN: Final = re.compile(r"\{[^{}]*\\(?:v|deleted)(?![a-z0-9])[^{}]*\}")
+_HIDDEN: Final = re.compile(r"\{(?:\\[a-z]+-?\d* ?)*?\\(?:v|deleted)(?![a-z0-9])(?:\\(?!v0)[^{}]|[^{}\\])*\}")
+"""A group that begins as hidden, and does not end so in its midst."""
 _BRACE: Final = re.compile(r"\\.|[{}]", re.DOTALL)
 _TITLE: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 

@@ -11,13 +11,14 @@ from spanforge.reference.parsing.archive import Archive, attribute, local, neare
 from spanforge.reference.parsing.base import Extract, Section
 from spanforge.reference.parsing.charts import chart
 from spanforge.reference.parsing.tree import Block, markdown, one_line, whole_number
-from spanforge.reference.parsing.walk import Placed, Places, Walk, reading_order
+from spanforge.reference.parsing.walk import Placed, Places, Walk, length, reading_order
 
 _UNSEEN: Final = ("{*}Fallback",)
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _FURNITURE: Final = frozenset({"sldNum", "dt", "sldImg"})
 _SIDES: Final = frozenset({"notesSlide", "diagramData", "comments"})
 """What belongs to a slide and stands in parts of its own."""
+_BOX: Final = (("off", "x"), ("off", "y"), ("ext", "cx"), ("ext", "cy"))
 _NOWHERE: Final = ((-1.0, -1.0), (-1.0, -1.0))
 """Where a shape stands that says nothing of it: above the others."""
 
@@ -65,9 +66,10 @@ def _places(shape: Untyped) -> Places | None:
     at = parts(said)
     if "off" not in at or "ext" not in at:
         return None
-    x, y = (int(attribute(at["off"], name)) for name in ("x", "y"))
-    width, height = (int(attribute(at["ext"], name)) for name in ("cx", "cy"))
-    return (y, y + height), (x, x + width)
+    x, y, width, height = (length(attribute(at[part], name)) for part, name in _BOX)
+    if x is None or y is None:
+        return None
+    return (y, y + (height or 0.0)), (x, x + (width or 0.0))
 
 
 def _without_furniture(root: Untyped) -> Untyped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import ClassVar, Final, NamedTuple
@@ -22,11 +23,22 @@ Places = tuple[tuple[float, float], tuple[float, float]]
 """Where a shape begins and ends down a slide, then across it."""
 
 
+_LENGTH: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)([a-z]*)")
+_POINTS: Final = {"": 1 / 12_700, "pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 7.2 / 2.54, "pc": 12.0, "pi": 12.0}
+"""Points of each unit; where Office names none, it counts in English Metric Units (ECMA-376, part 1, 20.1.10.16)."""
+
+
 class Placed(NamedTuple):
     """A shape on a slide, and where it stands."""
 
     places: Places
     shape: Untyped
+
+
+def length(said: str) -> float | None:
+    """Return a length in points; None for what is none."""
+    match = _LENGTH.fullmatch(said)
+    return float(match[1]) * _POINTS[match[2]] if match and match[2] in _POINTS else None
 
 
 def reading_order(shapes: Sequence[Placed], way: int = 0) -> list[Untyped]:

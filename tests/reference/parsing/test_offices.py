@@ -198,6 +198,23 @@ def test_shapes_of_a_slide_are_read_as_they_stand() -> None:
     assert lines_of(slide(*shapes), "a.pptx") == ["## Title", "Body.", "Left.", "Right.", *CHARTED]
 
 
+@pytest.mark.parametrize("place", ["", "1e9", "1.2.3cm", "12 km", "nan"])
+def test_a_shape_whose_place_says_nothing_is_read_first(place: str) -> None:
+    shapes = (shape("Below.", AT.format("a:xfrm", 0, "5mm")), shape("Somewhere.", AT.format("a:xfrm", place, place)))
+    assert lines_of(slide(*shapes), "a.pptx") == ["Somewhere.", "Below."]
+    drawn = "".join(
+        f"<draw:frame svg:x='{x}' svg:y='{x}'><draw:text-box><text:p>{said}</text:p></draw:text-box></draw:frame>"
+        for x, said in (("1cm", "Below."), (place, "Somewhere."))
+    )
+    assert lines_of(opendocument(f"<draw:page>{drawn}</draw:page>"), "a.odp") == ["Somewhere.", "Below."]
+
+
+def test_places_are_compared_in_whatever_unit_they_are_said() -> None:
+    texts = {"second": "25.4mm", "third": "2in", "first": str(914_400 // 2)}
+    shapes = [shape(text, AT.format("a:xfrm", 0, y)) for text, y in texts.items()]
+    assert lines_of(slide(*shapes), "a.pptx") == ["first", "second", "third"]
+
+
 @given(st.permutations([(x, y) for x in (0, 30) for y in (0, 20, 40)]))
 def test_the_order_of_shapes_is_not_the_order_of_the_file(places: list[tuple[int, int]]) -> None:
     shapes = [Shape(((y, y + 10), (x, x + 20)), (x, y)) for x, y in places]
@@ -334,3 +351,16 @@ def test_boxes_and_edges_of_rich_text_are_read_and_hidden_text_is_not() -> None:
     runs = r"It holds {\deleted forty}{\b fifty} plates.{\v Secret.}"
     text = rf"{{\rtf1\ansi{{\header Edition 12}}{runs}{box}\par End.}}"
     assert lines_of(text, "a.rtf") == ["It holds fifty plates.", "End.", "Edition 12", "Hatch 3 is hot."]
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        (r"{Seen \v unseen\v0  and seen.}", None),
+        (r"{The folder is C:\\v and its disk.}", "The folder is C:\\v and its disk."),
+        (r"{\b Bold {\rtlch\ltrch\v Secret.}text.}", "Bold text."),
+    ],
+)
+def test_what_is_shown_beside_hidden_text_is_kept(runs: str, said: str | None) -> None:
+    lines = lines_of(rf"{{\rtf1\ansi{{\fonttbl}}{runs}\par}}", "a.rtf")
+    assert lines == [said] if said else "and seen." in lines[0]
